@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use plimsoll_control::scheduler::{Action, Eviction, Input, Loop, PodRecord, WatchEvent};
+use plimsoll_control::scheduler::{Action, Eviction, Input, KnownPod, Loop, WatchEvent};
 use plimsoll_core::object::identity::{NodeName, PodRef};
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_core::scheduling::queue::{NodeFacts, Time};
@@ -168,7 +168,7 @@ impl World {
             "status": {"nominatedNodeName": served.nominated},
         });
         let pod: Pod = serde_json::from_value(pod).expect("a pod");
-        let record = PodRecord::from_api(&pod).expect("a pod");
+        let record = KnownPod::from_api(&pod).expect("a pod");
         self.pod_events
             .push_back(Input::Pod(WatchEvent::Is(record)));
     }

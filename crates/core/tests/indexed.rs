@@ -15,7 +15,7 @@ use plimsoll_core::scheduling::cluster::{Change, DisruptionBudget};
 use plimsoll_core::scheduling::decision::{Decision, Error, Rationale};
 use plimsoll_core::scheduling::filters::Cycle;
 use plimsoll_core::scheduling::indexed::Engine;
-use plimsoll_core::scheduling::plugin::PostFilterPlugin;
+use plimsoll_core::scheduling::plugin_names::PostFilterPlugin;
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::preemption::{Candidate, PreemptionResult};
 use plimsoll_core::scheduling::profile::Profile;

@@ -5,12 +5,12 @@
 //!
 //! Containers, images and cgroups are `plimsoll_runtime`'s.
 //!
-//! Reading order: [`machine`] and [`stats`] (what there is, and what is used), [`volumes`]
-//! (directories for containers), [`devices`] (device plugins), [`project_quota`] (what directories hold,
-//! counted by the kernel), [`pods`] (one worker per pod), [`eviction`] (which pod is evicted when the node
-//! runs short of resources), [`shutdown`] (all of them in order), [`server`] (the kubelet API),
-//! [`identity`] (its certificates), [`teardown`] (removes what a node leaves on the machine), [`agent`]
-//! (all of it together).
+//! Reading order: [`pod_fields`] (the parts of a pod object), [`machine`] and [`stats`] (what there is,
+//! and what is used), [`volumes`] (directories for containers), [`devices`] (device plugins),
+//! [`project_quota`] (what directories hold, counted by the kernel), [`pods`] (one worker per pod),
+//! [`eviction`] (which pod is evicted when the node runs short of resources), [`shutdown`] (all of them
+//! in order), [`server`] (the kubelet API), [`identity`] (its certificates), [`teardown`] (removes what
+//! a node leaves on the machine), [`agent`] (all of it together).
 
 pub mod agent;
 pub mod devices;
@@ -18,6 +18,7 @@ pub mod eviction;
 mod folder;
 pub mod identity;
 pub mod machine;
+pub mod pod_fields;
 pub mod pods;
 pub mod preflight;
 pub mod project_quota;

@@ -9,11 +9,10 @@ use plimsoll_apiserver::store::{
     self, EtcdOptions, EtcdStore, EtcdTls, RangeRequest, RedbOptions, RedbStore, Store,
 };
 
-use crate::data_dir;
+use crate::data_dir::{self, STORE_FILE};
 use crate::failure::Advise;
 use crate::input::read_bytes;
 use crate::mistakes::mistakes;
-use crate::store::FILE;
 
 /// Number of changes that the store buffers for the server.
 const WATCH_BUFFER: usize = 65_536;
@@ -120,7 +119,7 @@ pub(crate) async fn open(
 }
 
 async fn open_file(directory: &Path, limits: Limits) -> Result<Arc<dyn Store>> {
-    let path = directory.join(FILE);
+    let path = directory.join(STORE_FILE);
     let options = RedbOptions {
         watch_buffer: WATCH_BUFFER,
         quota_bytes: limits.quota_bytes,

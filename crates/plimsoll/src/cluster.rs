@@ -8,10 +8,10 @@ use anyhow::{Context, Error, Result, anyhow};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::exit::Exit;
 use crate::failure::{self, Advise, causes, kube_error};
 use crate::help::CLUSTER;
-use crate::node::DEFAULT_DATA_DIR;
 
 /// The path of the service account token in pods.
 const POD_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";

@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use plimsoll_core::config::{Conversion, Notation, convert_okd_node_config};
 
 use crate::exit::Exit;
-use crate::failure;
 use crate::input::read_bytes;
+use crate::logging;
 use crate::mistakes::checkable;
 
 /// Arguments of `plimsoll config convert`.
@@ -60,6 +60,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn report_notes(conversion: &Conversion) {
     for note in &conversion.notes {
-        failure::print_line(&format!("note: {note}"));
+        logging::print_line(&format!("note: {note}"));
     }
 }

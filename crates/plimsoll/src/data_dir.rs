@@ -12,6 +12,12 @@ use plimsoll_client::holder;
 
 use crate::failure::Advise;
 
+/// The default data directory.
+pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/plimsoll";
+
+/// The file of the embedded store in a data directory.
+pub(crate) const STORE_FILE: &str = "store.redb";
+
 /// Only the owner enters the directory: it holds keys, and Secrets in the clear.
 const PRIVATE: u32 = 0o700;
 
@@ -22,7 +28,7 @@ const OWN_FILES: [&str; 6] = [
     "node.kubeconfig",
     "node.lock",
     "server.lock",
-    "store.redb",
+    STORE_FILE,
 ];
 
 /// How long to wait for a process that may be about to exit.

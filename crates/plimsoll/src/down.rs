@@ -10,8 +10,9 @@ use plimsoll_core::duration;
 use plimsoll_node::teardown::footprint::{self, Footprint, Runtime};
 use plimsoll_node::teardown::{self, Options, Outcome, Scope};
 
+use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::help::ADVANCED;
-use crate::node::{DEFAULT_DATA_DIR, absolute, helper_command};
+use crate::node::{absolute, helper_command};
 
 /// The defaults of agents.
 const DEFAULT_BRIDGE: &str = "plimsoll0";

@@ -5,7 +5,6 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::io::Write;
 
 use anyhow::{Error, Result};
 
@@ -192,15 +191,15 @@ pub(crate) fn print(errors: &[String], causes: &[String], hints: &[String]) {
     for hint in hints {
         text.push_str(&format!("hint: {hint}\n"));
     }
-    write(&text);
+    logging::write(&text);
 }
 
 /// Prints an error of the cluster, without the prefix `error:`, as kubectl does.
 pub(crate) fn print_refusal(text: &str, hint: &str) {
     match (logging::is_json(), hint) {
         (true, _) => tracing::error!(target: logging::STATUS, hints = hint, "{text}"),
-        (false, "") => write(&format!("{text}\n")),
-        (false, _) => write(&format!("{text}\nhint: {hint}\n")),
+        (false, "") => logging::write(&format!("{text}\n")),
+        (false, _) => logging::write(&format!("{text}\nhint: {hint}\n")),
     }
 }
 
@@ -208,18 +207,8 @@ pub(crate) fn print_refusal(text: &str, hint: &str) {
 pub(crate) fn warn(text: &str, hint: &str) {
     match logging::is_json() {
         true => tracing::warn!(target: logging::STATUS, hints = hint, "{text}"),
-        false => write(&format!("warning: {text}\nhint: {hint}\n")),
+        false => logging::write(&format!("warning: {text}\nhint: {hint}\n")),
     }
-}
-
-/// Prints a line to standard error.
-pub(crate) fn print_line(line: &str) {
-    write(&format!("{line}\n"));
-}
-
-fn write(text: &str) {
-    // Ignored: standard error may be closed.
-    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::Client;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::eviction::record::Record;
-use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::distances::LinesRecord;
 use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::threshold::Signal;

@@ -1,13 +1,12 @@
 //! Logging to standard error: levels and formats.
 
+use std::io::Write;
 use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
 use plimsoll_report::text::Colour;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
-
-use crate::failure;
 
 use crate::print;
 
@@ -64,9 +63,20 @@ pub(crate) fn announce(lines: &[String]) {
     for line in lines {
         match is_json() {
             true => tracing::info!(target: STATUS, "{line}"),
-            false => failure::print_line(line),
+            false => print_line(line),
         }
     }
+}
+
+/// Prints a line to standard error.
+pub(crate) fn print_line(line: &str) {
+    write(&format!("{line}\n"));
+}
+
+/// Writes to standard error.
+pub(crate) fn write(text: &str) {
+    // Ignored: standard error may be closed.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 fn filter(variable: &str, verbosity: Option<u8>, level: LevelFilter, format: Format) -> EnvFilter {

@@ -31,6 +31,8 @@ mod mistakes;
 mod next_steps;
 mod node;
 mod node_reader;
+mod panics;
+mod pem;
 mod print;
 mod replay;
 mod scheduler;
@@ -140,7 +142,7 @@ fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     logging::start(&cli.logging, default_level(&cli.command));
-    exit::guarded(|| {
+    panics::guarded(|| {
         run(&cli.command).unwrap_or_else(|error| {
             failure::report(&error);
             failure::exit_of(&error).into()

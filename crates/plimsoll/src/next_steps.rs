@@ -7,8 +7,8 @@ use kube::{Api, Client};
 use plimsoll_client::watching::wait_for;
 use plimsoll_runtime::image::builtin::NAME;
 
+use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::logging;
-use crate::node::DEFAULT_DATA_DIR;
 
 /// Prints the message when pods can be created and run.
 pub(crate) async fn print_when_ready(client: Client, node: String, kubeconfig: PathBuf) {

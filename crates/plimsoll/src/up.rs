@@ -19,10 +19,10 @@ use plimsoll_runtime::open_files;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::data_dir::{self, Part};
+use crate::data_dir::{self, DEFAULT_DATA_DIR, Part};
 use crate::exit::Exit;
 use crate::next_steps::print_when_ready;
-use crate::node::{DEFAULT_DATA_DIR, DefaultConfinement, NodeArguments, refuse_unfit};
+use crate::node::{DefaultConfinement, NodeArguments, refuse_unfit};
 use crate::server::{self, Opened};
 use crate::{logging, signals};
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use plimsoll_core::config::document::Node as Tree;
 use plimsoll_core::config::{NodeConfig, Notation, read_document};
-use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::distances::LinesRecord;
 use plimsoll_core::eviction::summary::{FsStats, Summary};
 use plimsoll_core::object::pod::is_terminal;
 use plimsoll_core::problem::Position;

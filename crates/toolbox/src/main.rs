@@ -9,16 +9,18 @@
 //! The build script of the crate `plimsoll` compiles it with plain rustc and no dependency, so that
 //! the image needs neither a package nor a registry.
 //!
-//! Reading order: `sys` (system calls), `outcome`, `options`, then `applets` and `sh`.
+//! Reading order: `sys` (system calls), `outcome`, `options`, then `applets`, `sh` and `table`.
 
 mod applets;
 mod character_class;
 mod escapes;
+mod numbers;
 mod options;
 mod outcome;
 mod sh;
 mod signals;
 mod sys;
+mod table;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -26,9 +28,9 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
-use applets::{APPLETS, Applet};
 use outcome::{Failure, Outcome, shown, warn};
 use sys::Disposition;
+use table::{APPLETS, Applet};
 
 const PROGRAM: &str = "plimsoll-toolbox";
 
@@ -48,11 +50,11 @@ fn find(words: &[Vec<u8>]) -> Option<(&'static Applet, &[Vec<u8>])> {
     let name = first.rsplit(|byte| *byte == b'/').next()?;
     // A login shell is called as `-sh`.
     let name = name.strip_prefix(b"-").unwrap_or(name);
-    if let Some(applet) = applets::find(name) {
+    if let Some(applet) = table::find(name) {
         return Some((applet, rest));
     }
     let (second, rest) = rest.split_first()?;
-    Some((applets::find(second)?, rest))
+    Some((table::find(second)?, rest))
 }
 
 fn run(applet: &Applet, args: &[Vec<u8>]) -> ExitCode {

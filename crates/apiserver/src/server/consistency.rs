@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Server;
-use super::call::Call;
+use super::request::call::Call;
 use crate::kinds::Kind;
 use crate::status::Status;
 use crate::store::Revision;

@@ -10,8 +10,8 @@ use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 use super::Server;
-use super::call::header;
-use super::respond::{json, reply};
+use super::request::call::header;
+use super::request::respond::{json, reply};
 use crate::body::{self, Body};
 use crate::http::discovery;
 use crate::http::document::Document;

@@ -1,54 +1,23 @@
 //! The API server: HTTP requests in, responses out, assembled from the modules below.
 //!
-//! Reading order: this file (the parts of a server), `handle` (the path of a request),
-//! `request_context` (what metrics and audit record of it), `route` (what its path means),
-//! `operation` and `call` (what a handler gets), then the handlers: `list` and `watch`, `write` and
-//! `delete`, `admission` with `service_account`, `pod_security`, `event_rate_limit`, `quota`,
-//! `facts` and `access`, `consistency` (how fresh these are), `signing`, `subresources`,
-//! `documents`; `bounded`, the store as all of them write to it. Around them: `listener` (sockets)
-//! with `tls` (certificates on them), `priority`, `connections` and `resets`, `local` (the
-//! in-process client), `bootstrap` (default objects of a new cluster), `storage` (snapshots, and
-//! space), `own_events`, `limits` and `blocking` (fairness), `metrics`, `annotations`, `audit`.
+//! Reading order: this file (the parts of a server), `request` (the path of a request), `objects` (the
+//! verbs on objects), `admission` (the checks of writes), `access` and `consistency` (permissions, and how
+//! fresh all of it is), `bounded` (the store as all of them write to it), `documents` (discovery and
+//! OpenAPI). Around them: `transport` (connections), `limits` (fairness), `background` (default objects, space,
+//! certificates), `metrics`, `audit`.
 
 mod access;
 mod admission;
-mod annotations;
 pub mod audit;
-mod blocking;
-mod bootstrap;
+mod background;
 mod bounded;
-mod call;
-mod clock;
-mod connections;
 mod consistency;
-mod delete;
 mod documents;
-mod event_rate_limit;
-mod facts;
-mod handle;
-mod identity;
 mod limits;
-mod list;
-mod listener;
-mod local;
 mod metrics;
-mod node_client;
-mod operation;
-mod own_events;
-mod pod_security;
-mod priority;
-mod quota;
-mod request_context;
-mod resets;
-mod respond;
-mod route;
-mod service_account;
-mod signing;
-mod storage;
-mod subresources;
-mod tls;
-mod watch;
-mod write;
+mod objects;
+mod request;
+mod transport;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,10 +29,10 @@ use plimsoll_core::admission::pod_security::PodSecurity;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch as channel};
 
-pub use clock::is_over;
-pub use listener::serve;
 pub use metrics::Metrics;
-pub use tls::TlsError;
+pub use request::clock::is_over;
+pub use transport::listener::serve;
+pub use transport::tls::TlsError;
 
 use crate::auth::Objects;
 use crate::auth::authority::{Authority, AuthorityError};
@@ -130,12 +99,12 @@ pub struct Server {
     cache: Arc<Cache>,
     access: access::Access,
     consistency: consistency::Barrier,
-    facts: facts::Facts,
+    facts: admission::facts::Facts,
     authority: Arc<Authority>,
     tokens: Authenticator,
-    node_client: node_client::NodeClient,
+    node_client: background::node_client::NodeClient,
     limits: limits::Limits,
-    event_rates: event_rate_limit::EventRates,
+    event_rates: admission::event_rate_limit::EventRates,
     metrics: Metrics,
     audit: Option<audit::Audit>,
     options: Options,
@@ -178,12 +147,12 @@ pub enum OpenError {
 impl Server {
     /// Opens a server on a store: loads everything and creates the default objects of a cluster.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Arc<Server>, OpenError> {
-        let authority = Authority::open(&options.certificates, respond::now())?;
+        let authority = Authority::open(&options.certificates, request::respond::now())?;
         let key = SigningKey::open(&options.certificates.join("service-account.key"))?;
         let audiences = vec![options.issuer.clone()];
         let tokens = Authenticator::new(key, options.issuer.clone(), audiences);
         let store: Arc<dyn Store> = Arc::new(bounded::Bounded::new(store));
-        let node_client = node_client::NodeClient::new(&authority)?;
+        let node_client = background::node_client::NodeClient::new(&authority)?;
         let cache = Cache::start(Arc::clone(&store)).await?;
         let metrics = Metrics::default();
         let audit = options.audit.as_ref().map(|audit| {
@@ -201,7 +170,7 @@ impl Server {
             cache,
             access: access::Access::default(),
             consistency: consistency::Barrier::default(),
-            facts: facts::Facts::default(),
+            facts: admission::facts::Facts::default(),
             authority: Arc::new(authority),
             tokens,
             node_client,
@@ -210,7 +179,7 @@ impl Server {
                 options.max_writes,
                 &metrics.flow_control,
             ),
-            event_rates: event_rate_limit::EventRates::new(&options.event_rate_limits),
+            event_rates: admission::event_rate_limit::EventRates::new(&options.event_rate_limits),
             metrics,
             audit,
             options,
@@ -219,14 +188,14 @@ impl Server {
             stop: channel::Sender::new(false),
             end: end.drop_guard(),
         });
-        bootstrap::ensure_defaults(&server)
+        background::bootstrap::ensure_defaults(&server)
             .await
             .map_err(OpenError::Bootstrap)?;
-        bootstrap::follow_namespaces(&server);
-        signing::follow(&server);
-        node_client::follow(&server);
-        storage::follow_space(&server);
-        own_events::follow_unreadable(&server);
+        background::bootstrap::follow_namespaces(&server);
+        background::signing::follow(&server);
+        background::node_client::follow(&server);
+        background::storage::follow_space(&server);
+        background::own_events::follow_unreadable(&server);
         Ok(server)
     }
 
@@ -269,7 +238,7 @@ impl Objects for Server {
         let object = self
             .cache
             .collection(kind)?
-            .get(&call::key(kind, namespace, name))?;
+            .get(&request::call::key(kind, namespace, name))?;
         object.value().ok()
     }
 }

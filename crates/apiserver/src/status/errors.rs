@@ -6,7 +6,6 @@ use plimsoll_core::problem::{Problem, aggregate, quoted};
 use super::{Cause, Details, Status};
 use crate::bounds::MAX_DEPTH;
 use crate::cache::Unreadable;
-use crate::http::query::OptionsError;
 use crate::kinds::{Kind, qualified};
 
 impl Status {
@@ -248,16 +247,5 @@ impl Status {
 impl From<Unreadable> for Status {
     fn from(error: Unreadable) -> Status {
         Status::internal_error(&format!("stored object: {error}"))
-    }
-}
-
-impl From<OptionsError> for Status {
-    fn from(error: OptionsError) -> Status {
-        match error {
-            OptionsError::Malformed(malformed) => Status::bad_request(malformed.to_string()),
-            OptionsError::Invalid { kind, problems } => {
-                Status::invalid_kind("meta.k8s.io", kind, "", &problems)
-            }
-        }
     }
 }

@@ -12,8 +12,8 @@ use plimsoll_client::events::{EventType, Occurrence};
 
 use super::action::Action;
 use super::failure::Failure;
+use super::known_pod::reference;
 use super::metrics::Outcome;
-use super::pod_record::reference;
 use super::records::{Record, Verdict};
 use super::state::{Binding, Loop};
 

@@ -15,8 +15,8 @@ use plimsoll_core::scheduling::queue::{Plugin, QueuedPod, Rejectors, Time};
 use plimsoll_client::events::{EventType, Occurrence};
 
 use super::action::{Action, Condition, StatusPatch};
+use super::known_pod::{KnownPod, Unscheduled, reference};
 use super::metrics::Outcome;
-use super::pod_record::{PodRecord, Unscheduled, reference};
 use super::records::{Record, Verdict};
 use super::state::Loop;
 
@@ -208,7 +208,7 @@ fn nominated(nomination: &Nomination) -> Option<&NodeName> {
 /// The condition to be written; what is kept of the pod has it already, so that it is not written
 /// again before the API server shows it.
 fn change_condition(
-    known: &mut PodRecord,
+    known: &mut KnownPod,
     reason: &'static str,
     message: String,
 ) -> Option<Condition> {

@@ -9,7 +9,7 @@ use plimsoll_core::object::identity::{NodeName, PodRef, PodUid};
 use plimsoll_core::scheduling::cluster::DisruptionBudget;
 use plimsoll_core::scheduling::queue::NodeFacts;
 
-use super::pod_record::PodRecord;
+use super::known_pod::KnownPod;
 
 /// An event of a watch.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub type Name = (String, String);
 #[derive(Debug)]
 pub enum Input {
     /// A pod.
-    Pod(WatchEvent<PodRecord, PodRef>),
+    Pod(WatchEvent<KnownPod, PodRef>),
     /// A node.
     Node(WatchEvent<Arc<NodeFacts>, NodeName>),
     /// A namespace with its labels.

@@ -9,7 +9,7 @@
 //! through a `kube::Client` alone, so that it schedules for Plimsoll's own server in the same
 //! process, for one across the network, or as a second scheduler in any cluster.
 //!
-//! Reading order: `pod_record` (what is kept of a pod), `store`, `input`, `action`, `state` (the
+//! Reading order: `known_pod` (what is kept of a pod), `store`, `input`, `action`, `state` (the
 //! loop), `objects` and `pods` (what watches show), `attempt` (trying a pod, binding it), `failure`,
 //! `preemption`, `metrics`, `records`; then the shell: `options`, `watches`, `writes`, `configz`,
 //! `handlers`, `run`.
@@ -20,10 +20,10 @@ mod configz;
 mod failure;
 mod handlers;
 mod input;
+mod known_pod;
 mod metrics;
 mod objects;
 mod options;
-mod pod_record;
 mod pods;
 mod preemption;
 mod records;
@@ -35,9 +35,9 @@ mod writes;
 
 pub use action::{Action, Condition, StatusPatch, Victim};
 pub use input::{Eviction, Input, Name, WatchEvent};
+pub use known_pod::{KnownPod, Unscheduled};
 pub use metrics::Metrics;
 pub use options::Options;
-pub use pod_record::{PodRecord, Unscheduled};
 pub use records::{Record, Records, Verdict};
 pub use run::run;
 pub use state::Loop;

@@ -10,11 +10,11 @@ use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::queue::{Affected, Change, Object, PodFacts, Time};
 
 use super::input::WatchEvent;
-use super::pod_record::PodRecord;
+use super::known_pod::KnownPod;
 use super::state::Loop;
 
 impl Loop {
-    pub(super) fn on_pod(&mut self, seen: WatchEvent<PodRecord, PodRef>, now: Time) {
+    pub(super) fn on_pod(&mut self, seen: WatchEvent<KnownPod, PodRef>, now: Time) {
         match seen {
             WatchEvent::ListBegins => self.pods.begin_list(),
             WatchEvent::Is(record) => self.set_pod(record, now),
@@ -27,7 +27,7 @@ impl Loop {
         }
     }
 
-    fn set_pod(&mut self, mut record: PodRecord, now: Time) {
+    fn set_pod(&mut self, mut record: KnownPod, now: Time) {
         // The scheduler does not see finished pods, nor one of the same name that is gone.
         if record.facts.is_finished {
             return self.remove_pod(&record.pod_ref().clone(), now);
@@ -63,7 +63,7 @@ impl Loop {
     }
 
     /// Pods without constraints of their own may have some by their profile; hints ask for them.
-    fn set_default_spread(&self, record: &mut PodRecord) {
+    fn set_default_spread(&self, record: &mut KnownPod) {
         let profile = self.engine.profile_of(&record.facts);
         let Some(profile) = profile.map(|number| &self.engine.profiles()[number]) else {
             return;

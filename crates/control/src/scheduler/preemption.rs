@@ -179,7 +179,7 @@ impl Loop {
         let related = self.pods.get(&preempting.preemptor.pod_ref);
         let occurrence = Occurrence {
             regarding: known.reference(),
-            related: related.map(super::pod_record::PodRecord::reference),
+            related: related.map(super::known_pod::KnownPod::reference),
             event_type: EventType::Normal,
             reason: PREEMPTED_EVENT_REASON.into(),
             action: "Preempting".into(),

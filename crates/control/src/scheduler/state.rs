@@ -11,8 +11,8 @@ use plimsoll_core::scheduling::queue::{NodeFacts, QueuedPod, SchedulingQueue, Ti
 
 use super::action::Action;
 use super::input::{Input, Name};
+use super::known_pod::KnownPod;
 use super::metrics::{Metrics, ObjectCounts};
-use super::pod_record::PodRecord;
 use super::preemption::Preempting;
 use super::records::Records;
 use super::store::Store;
@@ -26,7 +26,7 @@ use super::store::Store;
 pub struct Loop {
     pub(super) engine: Engine,
     pub(super) queue: SchedulingQueue,
-    pub(super) pods: Store<PodRef, PodRecord>,
+    pub(super) pods: Store<PodRef, KnownPod>,
     pub(super) nodes: Store<NodeName, Arc<NodeFacts>>,
     pub(super) namespaces: Store<String, ()>,
     pub(super) budgets: Store<Name, ()>,

@@ -88,7 +88,7 @@ impl World {
         self.version += 1;
         pod["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        let record = PodRecord::from_api(&pod).unwrap();
+        let record = KnownPod::from_api(&pod).unwrap();
         self.state
             .observe(Input::Pod(WatchEvent::Is(record)), self.now);
     }

@@ -20,7 +20,7 @@ use plimsoll_client::informer::{Store, follow};
 use plimsoll_client::supervision::survive_panics;
 
 use super::input::{Input, Name, WatchEvent};
-use super::pod_record::PodRecord;
+use super::known_pod::KnownPod;
 
 /// Finished pods do not exist for the scheduler.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -140,8 +140,8 @@ where
     }
 }
 
-fn pod_of(pod: Pod) -> Result<PodRecord, Vec<Problem>> {
-    PodRecord::from_api(&pod)
+fn pod_of(pod: Pod) -> Result<KnownPod, Vec<Problem>> {
+    KnownPod::from_api(&pod)
 }
 
 fn pod_ref_of(pod: &Pod) -> PodRef {

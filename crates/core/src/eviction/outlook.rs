@@ -11,7 +11,7 @@ use crate::object::timestamp::Timestamp;
 use super::engine::Engine;
 use super::forecast::Trends;
 use super::observation::Observation;
-use super::record::lines::LinesRecord;
+use super::record::distances::LinesRecord;
 
 /// How far looks are apart that the rate is measured by.
 const MEASURED_EVERY: Duration = Duration::from_secs(1);

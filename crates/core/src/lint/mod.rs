@@ -4,12 +4,12 @@
 //! right. Rules look at parsed values only and never at the machine: what is known of it comes in
 //! as [`MachineFacts`].
 //!
-//! Reading order: [`Rule`], [`lines`] (the eviction lines side by side), `node` and
+//! Reading order: [`Rule`], [`eviction_lines`] (the eviction lines side by side), `node` and
 //! `manifest` (the rules),
 //! [`soft_cases`] (what covering the soft line costs).
 
+pub mod eviction_lines;
 mod finding;
-pub mod lines;
 mod machine;
 mod manifest;
 mod node;

@@ -5,7 +5,7 @@ use crate::quantity::{Format, Quantity};
 use crate::resources::{Bytes, ResourceName};
 use crate::threshold::{Duration, Signal, StarvedResource, ThresholdValue};
 
-use super::lines::{self, Line};
+use super::eviction_lines::{self, Line};
 use super::soft_cases::{SoftCase, SoftCaseInput, Verdict, compute_soft_cases};
 use super::{Finding, Level, MachineFacts, Rule};
 
@@ -17,7 +17,7 @@ const HEARTBEATS_IN_GRACE: f64 = 4.0;
 
 /// All findings about a node's configuration on a machine.
 pub fn lint_node(config: &NodeConfig, machine: &MachineFacts) -> Vec<Finding> {
-    let lines = lines::compute_lines(config);
+    let lines = eviction_lines::compute_lines(config);
     let mut findings = Vec::new();
     for line in &lines {
         soft_not_above_hard(config, machine, line, &mut findings);
@@ -63,7 +63,7 @@ fn soft_not_above_hard(
     let is_not_above = match (hard, soft) {
         (ThresholdValue::Percentage(hard), ThresholdValue::Percentage(soft)) => soft <= hard,
         _ => {
-            let amount = |value| lines::amount_of(value, line.signal, machine);
+            let amount = |value| eviction_lines::amount_of(value, line.signal, machine);
             matches!((amount(hard), amount(soft)), (Some(hard), Some(soft)) if soft <= hard)
         }
     };
@@ -205,11 +205,11 @@ fn defaults_dropped(config: &NodeConfig, findings: &mut Vec<Finding>) {
 /// The soft-versus-reserved arithmetic for memory; `None` without a soft line or a capacity.
 pub fn compute_memory_cases(config: &NodeConfig, machine: &MachineFacts) -> Option<[SoftCase; 3]> {
     let capacity = machine.memory?;
-    let lines = lines::compute_lines(config);
+    let lines = eviction_lines::compute_lines(config);
     let line = lines
         .iter()
         .find(|line| line.signal == Signal::MemoryAvailable)?;
-    let amount = |value| lines::amount_of(value, line.signal, machine).map(Bytes);
+    let amount = |value| eviction_lines::amount_of(value, line.signal, machine).map(Bytes);
     let reserved_in = |list: &crate::resources::ResourceList| {
         Bytes::from_quantity(&list.get_or_zero(&ResourceName::MEMORY))
     };
@@ -220,7 +220,7 @@ pub fn compute_memory_cases(config: &NodeConfig, machine: &MachineFacts) -> Opti
         reserved,
         hard: line.hard.as_ref().and_then(amount).unwrap_or_default(),
         soft: amount(line.soft.as_ref()?)?,
-        has_allocatable_twin: lines::has_allocatable_twin(config),
+        has_allocatable_twin: eviction_lines::has_allocatable_twin(config),
     }))
 }
 

@@ -8,7 +8,7 @@ use crate::object::identity::NodeName;
 
 use super::cluster::{Cluster, NodeSlot};
 use super::diagnosis::Diagnosis;
-use super::filtered::Filtered;
+use super::filter_results::FilterResults;
 use super::filters::Cycle;
 use super::preemption::{Preemption, PreemptionResult, preempt};
 use super::scores::InvalidScore;
@@ -78,7 +78,7 @@ pub struct Unschedulable {
 #[derive(Clone, Debug)]
 pub struct Rationale {
     /// The verdicts on all nodes.
-    pub filtered: Filtered,
+    pub filtered: FilterResults,
     /// The result of the search for victims.
     pub preemption: Preemption,
 }
@@ -123,7 +123,7 @@ impl Unschedulable {
 
 impl Rationale {
     /// Looks for room, beginning at the node number `start`.
-    pub fn new(cycle: &Cycle<'_>, filtered: Filtered, start: u32) -> Rationale {
+    pub fn new(cycle: &Cycle<'_>, filtered: FilterResults, start: u32) -> Rationale {
         let preemption = preempt(cycle, &filtered, start);
         Rationale {
             filtered,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::plugin::Rejection;
+use super::plugin_names::Rejection;
 
 /// The reasons for which nodes were rejected, with how many nodes each holds for.
 ///

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use super::cluster::NodeSlot;
-use super::filtered::Filtered;
+use super::filter_results::FilterResults;
 use super::filters::Cycle;
-use super::plugin::ScorePlugin;
+use super::plugin_names::ScorePlugin;
 use super::reference::{Search, filter_nodes, score_nodes};
 use super::scores::{InvalidScore, NodeScores};
 
@@ -13,7 +13,7 @@ use super::scores::{InvalidScore, NodeScores};
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// The verdict on every node.
-    pub filtered: Filtered,
+    pub filtered: FilterResults,
     /// The best nodes, the best first, with what each plugin gives them.
     pub ranked: Vec<(NodeSlot, NodeScores)>,
     /// Scores with nothing to say about the pod.

@@ -7,7 +7,7 @@ use crate::object::identity::{NodeName, PodUid};
 use crate::object::node::NodeView;
 
 use super::cluster::{Cluster, NodeState};
-use super::plugin::{FilterPlugin, Rejection};
+use super::plugin_names::{FilterPlugin, Rejection};
 use super::plugins::{
     inter_pod_affinity, node_affinity, node_name, node_ports, node_resources_fit,
     node_unschedulable, pod_topology_spread, taint_toleration,

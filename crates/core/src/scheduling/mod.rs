@@ -6,12 +6,12 @@
 //! Reading order:
 //! 1. [`pod`] – what a pod requests, parsed once.
 //! 2. [`cluster`] – nodes, the pods on them and what else decides, kept from events.
-//! 3. [`plugin`] – names of plugins, codes and reasons of rejections; [`registry`] – every plugin
+//! 3. [`plugin_names`] – names of plugins, codes and reasons of rejections; [`registry`] – every plugin
 //!    that can be named.
 //! 4. [`profile`] – which plugins, with which weights and arguments.
 //! 5. [`plugins`] – one file per plugin.
 //! 6. [`filters`] and [`scores`] – all plugins of a profile together.
-//! 7. [`diagnosis`], [`filtered`], [`tie_break`] – what users read; the verdicts on all nodes;
+//! 7. [`diagnosis`], [`filter_results`], [`tie_break`] – what users read; the verdicts on all nodes;
 //!    which of equals is taken.
 //! 8. [`preemption`] – which pods make room.
 //! 9. [`decision`] – what becomes of a pod.
@@ -26,10 +26,10 @@ pub mod configuration;
 pub mod decision;
 pub mod diagnosis;
 pub mod explain;
-pub mod filtered;
+pub mod filter_results;
 pub mod filters;
 pub mod indexed;
-pub mod plugin;
+pub mod plugin_names;
 pub mod plugins;
 pub mod pod;
 pub mod preemption;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use super::cluster::{NodeSlot, NodeState};
 use super::decision::{Decision, Error, Placement, Rationale};
-use super::filtered::Filtered;
+use super::filter_results::FilterResults;
 use super::filters::{Cycle, FilterState, PreFilter};
-use super::plugin::{FilterPlugin, ScorePlugin};
+use super::plugin_names::{FilterPlugin, ScorePlugin};
 use super::scores::{InvalidScore, NodeScores, ScoreState};
 use super::tie_break::{Attempts, choose};
 
@@ -32,7 +32,7 @@ pub enum Search {
 }
 
 /// Runs the filters. Matches v1.36 pkg/scheduler/schedule_one.go, `findNodesThatFitPod`.
-pub fn filter_nodes(cycle: &Cycle<'_>, search: Search) -> Filtered {
+pub fn filter_nodes(cycle: &Cycle<'_>, search: Search) -> FilterResults {
     let state = FilterState::scan(cycle.cluster, cycle.profile, cycle.pod);
     let pre_filter = PreFilter::new(cycle.profile, cycle.pod, &state);
     let mut order = cycle.cluster.node_order();
@@ -58,7 +58,7 @@ pub fn filter_nodes(cycle: &Cycle<'_>, search: Search) -> Filtered {
         found += usize::from(rejection.is_none());
         nodes.push((slot, rejection));
     }
-    Filtered {
+    FilterResults {
         pre_filter,
         state,
         nodes,
@@ -66,7 +66,11 @@ pub fn filter_nodes(cycle: &Cycle<'_>, search: Search) -> Filtered {
 }
 
 /// All filters that would reject the node by themselves, were no pod waiting for room there.
-pub fn all_rejecters(cycle: &Cycle<'_>, filtered: &Filtered, slot: NodeSlot) -> Vec<FilterPlugin> {
+pub fn all_rejecters(
+    cycle: &Cycle<'_>,
+    filtered: &FilterResults,
+    slot: NodeSlot,
+) -> Vec<FilterPlugin> {
     let Some(node) = cycle.cluster.node(slot) else {
         return Vec::new();
     };
@@ -77,7 +81,7 @@ pub fn all_rejecters(cycle: &Cycle<'_>, filtered: &Filtered, slot: NodeSlot) -> 
 }
 
 /// Runs the scores on the feasible nodes.
-pub fn score_nodes(cycle: &Cycle<'_>, filtered: &Filtered) -> Result<Scored, InvalidScore> {
+pub fn score_nodes(cycle: &Cycle<'_>, filtered: &FilterResults) -> Result<Scored, InvalidScore> {
     let feasible: Vec<(NodeSlot, &NodeState)> = filtered
         .feasible()
         .filter_map(|slot| Some((slot, cycle.cluster.node(slot)?)))

@@ -1,6 +1,6 @@
 //! The plugins that exist, and the extension points at which each can act.
 //!
-//! Far fewer are modelled here (see [`super::plugin`]) than can be named in a configuration: the
+//! Far fewer are modelled here (see [`super::plugin_names`]) than can be named in a configuration: the
 //! rest is listed, so that a misspelled name can be told apart from one that has no effect.
 
 use std::fmt;
@@ -213,7 +213,7 @@ pub const DEFAULT_PLUGINS: [(&str, i32); 20] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduling::plugin::{FilterPlugin, ScorePlugin};
+    use crate::scheduling::plugin_names::{FilterPlugin, ScorePlugin};
 
     #[test]
     fn modelled_and_default_plugins_are_registered() {

@@ -2,7 +2,7 @@
 
 use super::cluster::NodeState;
 use super::filters::Cycle;
-use super::plugin::ScorePlugin;
+use super::plugin_names::ScorePlugin;
 use super::plugins::{
     MAX_NODE_SCORE, image_locality, inter_pod_affinity, node_affinity,
     node_resources_balanced_allocation, node_resources_fit, pod_topology_spread, taint_toleration,

@@ -1,7 +1,7 @@
 //! Properties of the reader of scheduler configurations.
 
 use plimsoll_core::scheduling::configuration::{Configuration, read};
-use plimsoll_core::scheduling::plugin::{FilterPlugin, ScorePlugin};
+use plimsoll_core::scheduling::plugin_names::{FilterPlugin, ScorePlugin};
 use plimsoll_core::scheduling::registry::{DEFAULT_PLUGINS, ExtensionPoint, REGISTRY};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use plimsoll_core::object::node::NodeView;
 use plimsoll_core::object::taint::ComparisonOperators;
 use plimsoll_core::scheduling::cluster::{Cluster, DisruptionBudget, NodeSlot, NodeState};
-use plimsoll_core::scheduling::filtered::Filtered;
+use plimsoll_core::scheduling::filter_results::FilterResults;
 use plimsoll_core::scheduling::filters::Cycle;
-use plimsoll_core::scheduling::plugin::{FilterPlugin, Rejection};
+use plimsoll_core::scheduling::plugin_names::{FilterPlugin, Rejection};
 use plimsoll_core::scheduling::pod::{Request, SchedulingPod};
 use plimsoll_core::scheduling::preemption::{Preemption, ineligibility, preempt};
 use plimsoll_core::scheduling::profile::Profile;
@@ -127,7 +127,7 @@ fn answer(cycle: &Cycle<'_>) -> Value {
     answer
 }
 
-fn nodes(cycle: &Cycle<'_>, filtered: &Filtered, scored: &Scored) -> Vec<Value> {
+fn nodes(cycle: &Cycle<'_>, filtered: &FilterResults, scored: &Scored) -> Vec<Value> {
     let described_node = |(slot, rejection): &(NodeSlot, Option<Rejection>)| {
         let node = node(cycle, *slot);
         // Zeros among the scalars are left out.

@@ -20,7 +20,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::node_object::{NodeFacts, NodeIdentity, is_news, status_patch};
+use super::node_object::{NodeIdentity, NodeReadings, is_news, status_patch};
 use super::priority_lane::PriorityLane;
 
 /// The namespace of node leases.
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Heartbeat {
 
 impl Heartbeat {
     /// Makes the node known. Tries until it works or the agent stops.
-    pub(super) async fn register(&self, facts: &NodeFacts) {
+    pub(super) async fn register(&self, facts: &NodeReadings) {
         let mut wait = REGISTRATION_WAITS.0;
         loop {
             match self.try_register(facts).await {
@@ -81,7 +81,7 @@ impl Heartbeat {
         }
     }
 
-    async fn try_register(&self, facts: &NodeFacts) -> kube::Result<Node> {
+    async fn try_register(&self, facts: &NodeReadings) -> kube::Result<Node> {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let wanted = self.identity.initial(facts, self.clock.now());
         match nodes.create(&PostParams::default(), &wanted).await {
@@ -168,7 +168,7 @@ impl Heartbeat {
     /// Keeps the status in the API current until `stop` is cancelled. `facts` is called each time.
     pub(super) async fn report_status(
         &self,
-        facts: impl Fn() -> NodeFacts,
+        facts: impl Fn() -> NodeReadings,
         stop: CancellationToken,
     ) {
         let mut reported_at: Option<Timestamp> = None;
@@ -198,7 +198,7 @@ impl Heartbeat {
 
     async fn report_once(
         &self,
-        facts: &NodeFacts,
+        facts: &NodeReadings,
         is_due: bool,
         now: Timestamp,
     ) -> kube::Result<bool> {

@@ -30,18 +30,19 @@ use tokio::sync::{Notify, watch};
 use super::credentials::credentials_for;
 use super::user_namespaces::UserNamespaces;
 use crate::devices::DeviceManager;
+use crate::pod_fields;
 use crate::pods::admission::{Confinement, Facts, Rejection};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::Note;
 use crate::pods::spec::security::ImageUser;
-use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
+use crate::pods::spec::{self, ContainerInput, NodeContext, resources};
 use crate::stats::metrics::{CgroupOperation, KubeletMetrics};
 use crate::volumes::{SourceError, Sources, VolumeError, Volumes};
 
 /// The node, for its pods.
 #[derive(Debug)]
 pub(super) struct NodeHost {
-    pub(super) facts: NodeFacts,
+    pub(super) facts: NodeContext,
     pub(super) sources: Arc<dyn Sources>,
     pub(super) volumes: Arc<Volumes>,
     pub(super) cgroups: Arc<NodeCgroups>,
@@ -328,7 +329,7 @@ impl Host for NodeHost {
                         "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
                         name.name
                     );
-                    tracing::debug!(pod = %spec::display_pod(pod), %error, "image pull secret not found");
+                    tracing::debug!(pod = %pod_fields::display_pod(pod), %error, "image pull secret not found");
                     self.record_note(
                         pod,
                         &Note::warning("FailedToRetrieveImagePullSecret", message),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plimsoll_core::eviction::record::Record;
-use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::distances::LinesRecord;
 use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::resources::ResourceList;
 use plimsoll_core::threshold::Signal;

@@ -29,8 +29,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::host::NodeHost;
 use super::options::{Options, RuntimeChoice};
+use crate::pod_fields;
 use crate::pods::reports::Report;
-use crate::pods::{Pods, pod_fields, spec};
+use crate::pods::{Pods, spec};
 use crate::stats::metrics::{KubeletMetrics, PodCounts};
 use crate::stats::{self, Collector, RootFs, RuntimeFs, VolumeMeasure};
 use crate::volumes::MountedVolume;

@@ -34,7 +34,6 @@ mod user_namespaces;
 mod vitals;
 mod walks;
 
-pub(crate) use options::walks_cgroup;
 pub use options::{Directories, EmbeddedChoice, EvictionChoice, Options, RuntimeChoice, Serving};
 pub use prepare::StartError;
 pub use run::run;

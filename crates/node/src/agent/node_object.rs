@@ -45,7 +45,7 @@ pub(super) struct NodeIdentity {
 
 /// What does.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NodeFacts {
+pub(super) struct NodeReadings {
     /// The resources of the machine.
     pub(super) machine: Machine,
     /// The reservations.
@@ -59,7 +59,7 @@ pub(super) struct NodeFacts {
     pub(super) not_ready: Vec<String>,
 }
 
-impl NodeFacts {
+impl NodeReadings {
     /// Capacity and allocatable. Resources that others have added to the capacity in the API stay, and
     /// are allocatable as a whole.
     fn resources(&self, previous: &NodeStatus) -> Allocatable {
@@ -80,7 +80,7 @@ impl NodeFacts {
 
 impl NodeIdentity {
     /// The object a node registers with.
-    pub(super) fn initial(&self, facts: &NodeFacts, now: Timestamp) -> Node {
+    pub(super) fn initial(&self, facts: &NodeReadings, now: Timestamp) -> Node {
         let status = self.status(&NodeStatus::default(), facts, now).status;
         let taints: Vec<ApiTaint> = self.taints.iter().map(render_taint).collect();
         let provider_id = Some(self.provider_id.clone()).filter(|id| !id.is_empty());
@@ -135,7 +135,7 @@ impl NodeIdentity {
     pub(super) fn status(
         &self,
         previous: &NodeStatus,
-        facts: &NodeFacts,
+        facts: &NodeReadings,
         now: Timestamp,
     ) -> StatusUpdate {
         let conditions = compute_conditions(
@@ -313,14 +313,14 @@ mod tests {
         }
     }
 
-    fn with_cores(cores: i64) -> NodeFacts {
-        NodeFacts {
+    fn with_cores(cores: i64) -> NodeReadings {
+        NodeReadings {
             machine: Machine {
                 cores,
                 memory: Bytes(4 << 30),
                 ..Machine::default()
             },
-            ..NodeFacts::default()
+            ..NodeReadings::default()
         }
     }
 
@@ -432,7 +432,7 @@ mod tests {
         let mut identity = identity();
         let before = identity.initial(&with_cores(2), Timestamp::from_secs(1));
         let before = before.status.unwrap();
-        let facts = NodeFacts {
+        let facts = NodeReadings {
             pressure: BTreeSet::from([NodeCondition::MemoryPressure]),
             ..with_cores(2)
         };

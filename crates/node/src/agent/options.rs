@@ -123,12 +123,6 @@ pub(super) fn own_cgroup(root: &CgroupPath) -> String {
     format!("{}/kubelet", root.as_str().trim_end_matches('/'))
 }
 
-/// The cgroup of the process that walks over directories for the agent: not inside of the agent's own,
-/// since a cgroup of cgroup v2 with limits has processes or children.
-pub(crate) fn walks_cgroup(root: &CgroupPath) -> String {
-    format!("{}/kubelet-walks", root.as_str().trim_end_matches('/'))
-}
-
 /// Where an agent keeps things.
 #[derive(Clone, Debug)]
 pub struct Directories {

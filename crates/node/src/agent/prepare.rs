@@ -24,7 +24,7 @@ use super::user_namespaces::{UserNamespaceError, UserNamespaces};
 use super::walks::walker;
 use crate::devices::{self, DeviceManager};
 use crate::machine::{self, LocalMachine, read_local_machine};
-use crate::pods::spec::NodeFacts;
+use crate::pods::spec::NodeContext;
 use crate::pods::spec::security::thermal_throttle_paths;
 use crate::teardown::holder::{Claim, ClaimError};
 
@@ -111,7 +111,7 @@ pub(super) struct Prepared {
     pub(super) runtime_version: String,
     /// `containerd`, `plimsoll`: the prefix of container ids.
     pub(super) runtime_name: String,
-    pub(super) facts: NodeFacts,
+    pub(super) facts: NodeContext,
     /// What walks over directories for the agent and its runtime.
     pub(super) walker: Walker,
     pub(super) user_namespaces: Arc<UserNamespaces>,
@@ -325,14 +325,14 @@ fn facts(
     local: &LocalMachine,
     allocatable: &Allocatable,
     cgroups: &Cgroups,
-) -> NodeFacts {
+) -> NodeContext {
     let config = &options.config;
     let absolute = allocatable.absolute();
     let memory = absolute.get(&ResourceName::MEMORY);
     let allocatable_memory = memory.map_or(Bytes::ZERO, Bytes::from_quantity);
     let machine_memory = options.capacity.as_ref().map_or(local.memory, |m| m.memory);
     let swap = (local.swap > Bytes::ZERO).then_some(local.swap);
-    NodeFacts {
+    NodeContext {
         ips: options.node_ips.clone(),
         allocatable: allocatable.allocatable(),
         cluster_dns: (config.cluster_dns.iter())

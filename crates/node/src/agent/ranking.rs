@@ -6,7 +6,8 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::threshold::Signal;
 
 use super::measure::Meter;
-use crate::pods::{Pods, pod_fields};
+use crate::pod_fields;
+use crate::pods::Pods;
 
 /// The order of the engine, by what was measured last; `None` before the node was measured.
 pub(super) fn ranking(meter: &Meter, pods: &Pods, signal: Signal) -> Option<RankingRecord> {

@@ -30,7 +30,7 @@ use super::host::NodeHost;
 use super::kubelet_api::KubeletApi;
 use super::measure::Meter;
 use super::metered_runtime::MeteredRuntime;
-use super::node_object::{NodeFacts, NodeIdentity};
+use super::node_object::{NodeIdentity, NodeReadings};
 use super::options::{Options, RuntimeChoice, Serving, own_cgroup};
 use super::prepare::{Prepared, StartError, claim, prepare};
 use super::pressure;
@@ -120,7 +120,7 @@ pub(super) struct Agent {
     pub(super) host: Arc<NodeHost>,
     pub(super) pods: Pods,
     pub(super) health: watch::Sender<RuntimeHealth>,
-    prepared_facts: NodeFacts,
+    prepared_facts: NodeReadings,
     runtime_name: String,
     walker: Walker,
     pub(super) supervisor: Supervisor,
@@ -217,10 +217,10 @@ impl Agent {
             host,
             pods,
             health: watch::channel(RuntimeHealth::default()).0,
-            prepared_facts: NodeFacts {
+            prepared_facts: NodeReadings {
                 machine: prepared.machine.clone(),
                 settings: prepared.settings.clone(),
-                ..NodeFacts::default()
+                ..NodeReadings::default()
             },
             runtime_name: prepared.runtime_name.clone(),
             walker: prepared.walker.clone(),
@@ -498,7 +498,7 @@ fn be_accounted(cgroups: &NodeCgroups, proc_self: &Path) {
 
 /// Where the node status is computed from.
 pub(super) struct NodeStatusSource {
-    known: NodeFacts,
+    known: NodeReadings,
     health: watch::Receiver<RuntimeHealth>,
     images: watch::Receiver<Vec<ContainerImage>>,
     host: Arc<NodeHost>,
@@ -507,13 +507,13 @@ pub(super) struct NodeStatusSource {
 
 impl NodeStatusSource {
     /// The current state of the node.
-    pub(super) fn facts(&self) -> NodeFacts {
+    pub(super) fn facts(&self) -> NodeReadings {
         let mut not_ready = self.health.borrow().problems();
         if *self.host.shutting_down.borrow() {
             not_ready.push("node is shutting down".to_owned());
         }
         not_ready.extend(self.vitals.problems());
-        NodeFacts {
+        NodeReadings {
             images: self.images.borrow().clone(),
             not_ready,
             devices: self.host.devices.resources(),

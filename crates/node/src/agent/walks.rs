@@ -5,9 +5,9 @@ use std::sync::Arc;
 use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::error_chain::error_chain;
 use plimsoll_runtime::cgroup::Cgroups;
-use plimsoll_runtime::walk::Walker;
+use plimsoll_runtime::walk::{Walker, walks_cgroup};
 
-use super::options::{Options, walks_cgroup};
+use super::options::Options;
 
 /// What walks may take, with the kernel's memory for what they look at: enough for two steps of the
 /// largest measurement (20,000 files of somewhat more than 1 KiB each), so that it is freed rarely.

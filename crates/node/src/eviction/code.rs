@@ -15,7 +15,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::eviction::record::lines::{DistanceRecord, LinesRecord};
+use plimsoll_core::eviction::record::distances::{DistanceRecord, LinesRecord};
 use plimsoll_core::threshold::Signal;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MlockFlags, madvise, mlock_with, munlock};

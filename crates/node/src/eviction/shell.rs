@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use plimsoll_core::eviction::record::Record;
-use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::distances::LinesRecord;
 use plimsoll_core::object::node::NodeCondition;
 use plimsoll_runtime::cgroup::Cgroups;
 use rustix::event::{EventfdFlags, eventfd};

@@ -1,7 +1,7 @@
 //! A cgroup plays the machine, processes play pods, and one of them takes all the memory there is.
 
 mod back_off;
-mod lines;
+mod crossed_lines;
 mod no_memory;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,7 +9,7 @@ use plimsoll_runtime::Runtime;
 
 use super::fetch::{self, FetchError, Purpose};
 use super::note::{Note, reason};
-use super::pod_fields;
+use crate::pod_fields;
 
 /// Where a hook runs.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl Hook<'_> {
             format!(
                 "{kind} lifecycle hook ({what}) for Container {:?} in Pod {:?} failed - error: {error}",
                 self.container.name,
-                pod_fields::described(self.pod),
+                pod_fields::display_pod(self.pod),
             )
         })
     }

@@ -23,7 +23,8 @@ use super::back_off::{BackOff, MAX};
 use super::note::{Note, about, reason};
 use super::plan::go_duration;
 use super::status::StartFailure;
-use super::{Clock, Host, Settings, pod_fields};
+use super::{Clock, Host, Settings};
+use crate::pod_fields;
 
 /// The images of the node, shared by all workers.
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 //! Whatever is decided is decided by pure functions of what was observed, with the time passed in;
 //! workers observe, ask, act and look again.
 //!
-//! Reading order: [`pod_fields`] (the parts of a pod object), [`observed`] (what the runtime has of
-//! it), [`admission`] (whether the node takes it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
+//! Reading order: [`observed`] (what the runtime has of a pod), [`admission`] (whether the node takes it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
 //! do next), [`status`] (the status in the API), [`note`] (events), [`spec`] (the
 //! configuration for the runtime), [`host`] (what workers need besides a runtime), [`image`], [`probe`],
 //! [`resize`],
@@ -25,7 +24,6 @@ pub mod manifest;
 pub mod note;
 pub mod observed;
 pub mod plan;
-pub mod pod_fields;
 pub mod probe;
 pub mod reports;
 pub mod resize;

@@ -9,7 +9,7 @@ use plimsoll_core::admission::node_admit;
 pub use plimsoll_core::object::event::Note;
 use plimsoll_core::object::timestamp::Timestamp;
 
-use super::pod_fields::{self, Kind};
+use crate::pod_fields::{self, Kind};
 
 /// The note of the pod's eviction by a decision of that time.
 pub fn evicted(

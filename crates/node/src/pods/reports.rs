@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use tokio::sync::Notify;
 
-use super::pod_fields;
+use crate::pod_fields;
 
 /// What a worker says of its pod.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceName;
 use serde_json::json;
 
-use super::pod_fields;
+use crate::pod_fields;
 
 /// The condition of a pod whose resources are being changed.
 pub const IN_PROGRESS: &str = "PodResizeInProgress";

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{Container, Pod, PodStatus};
 
 use super::observed::{Observed, State};
-use super::pod_fields;
+use crate::pod_fields;
 
 const RESTART: &str = "Restart";
 const RESTART_ALL: &str = "RestartAllContainers";

@@ -4,7 +4,7 @@
 use http::{Response, StatusCode};
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::decision::EvictionRecord;
-use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::distances::LinesRecord;
 use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::threshold::Signal;
 use serde::Serialize;

@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::logind::Logind;
 use super::plan::{Period, group_of, whole};
+use crate::pod_fields;
+use crate::pods::Pods;
 use crate::pods::status::Forced;
-use crate::pods::{Pods, pod_fields};
 
 const REASON: &str = "Terminated";
 const MESSAGE: &str = "Pod was terminated in response to imminent node shutdown.";

@@ -12,6 +12,7 @@ use plimsoll_core::object::identity::PodUid;
 use plimsoll_runtime::cri::{self, Cri};
 use plimsoll_runtime::embedded::{self, Embedded};
 use plimsoll_runtime::image::{ImageService, Registries, Store};
+use plimsoll_runtime::walk::walks_cgroup;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -20,7 +21,6 @@ use super::holder::{self, Ended};
 use super::pods::{Ownership, stop_all};
 use super::survey::{detect, images_dir, log_folders, log_links, mounts, own_cgroup, runtime_dir};
 use super::{Options, data};
-use crate::agent::walks_cgroup;
 use crate::devices::{self, standard_path};
 use crate::volumes::removal::remove_tree;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Pod, Volume, VolumeProjection};
 
-use crate::pods::spec::identity;
+use crate::pod_fields::identity;
 
 /// By namespace and name.
 pub type Names = BTreeSet<(String, String)>;

@@ -14,7 +14,7 @@ pub fn mount_points(pod: &Pod, volume: &str) -> Result<Vec<String>, SetUpError> 
     };
     let ephemeral = spec.ephemeral_containers.iter().flatten();
     let ephemeral = ephemeral.map(|container| &container.volume_mounts);
-    let containers = crate::pods::spec::containers(spec).map(|container| &container.volume_mounts);
+    let containers = crate::pod_fields::containers(spec).map(|container| &container.volume_mounts);
     let mut found = Vec::new();
     for mounts in containers.chain(ephemeral).flatten() {
         found.extend(in_container(mounts, volume)?);

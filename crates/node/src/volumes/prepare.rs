@@ -5,8 +5,8 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::{Bytes, ResourceList};
 
-use crate::pods::spec::identity;
-use crate::pods::spec::security::common_user;
+use crate::pod_fields::common_user;
+use crate::pod_fields::identity;
 
 use super::claim::{self, Claimed};
 use super::empty_dir::{Medium, medium, memory_size};

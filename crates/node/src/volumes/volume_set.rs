@@ -13,7 +13,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceList;
 use plimsoll_runtime::mount_table::MountTable;
 
-use crate::pods::spec::{containers, identity};
+use crate::pod_fields::{containers, identity};
 use crate::project_quota::ProjectQuotas;
 
 use super::named::Named;

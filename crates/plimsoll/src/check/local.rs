@@ -3,14 +3,11 @@
 use std::path::Path;
 
 use anyhow::Result;
-use plimsoll_core::allocatable::Machine;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::lint::MachineFacts;
 use plimsoll_core::resources::{Bytes, ResourceName};
 use plimsoll_node::machine::read_local_machine;
-use plimsoll_report::check::{Capacity, Subject};
-
-use crate::failure::usage;
+use plimsoll_report::check::Subject;
 
 /// This machine, for a node with that configuration.
 pub(super) fn subject(config: &NodeConfig) -> Result<Subject> {
@@ -37,11 +34,4 @@ pub(super) fn subject(config: &NodeConfig) -> Result<Subject> {
 pub(super) fn memory() -> Option<Bytes> {
     let local = read_local_machine(Path::new("/"));
     local.ok().map(|local| local.memory)
-}
-
-/// This machine with the capacities of `--capacity` instead of its own.
-pub(crate) fn overridden_machine(text: &str, root_dir: &Path) -> Result<Machine> {
-    let capacity = Capacity::parse(text).map_err(usage)?;
-    let local = read_local_machine(root_dir)?;
-    Ok(capacity.override_machine(local.to_shared_out()))
 }

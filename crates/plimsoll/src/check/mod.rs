@@ -6,8 +6,6 @@
 mod local;
 mod machine;
 
-pub(crate) use local::overridden_machine;
-
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -53,7 +51,7 @@ pub(crate) struct Arguments {
     runtime: String,
 
     /// With --node: data directory of the node.
-    #[arg(long, value_name = "DIR", default_value = crate::node::DEFAULT_DATA_DIR, requires = "node")]
+    #[arg(long, value_name = "DIR", default_value = crate::data_dir::DEFAULT_DATA_DIR, requires = "node")]
     data_dir: std::path::PathBuf,
 
     /// Capacity of the node, such as `cpu=4,memory=32Gi` [default: this machine's].

@@ -14,13 +14,15 @@ use plimsoll_core::object::syntax::check_dns_subdomain;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_node::agent::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
 use plimsoll_node::devices::standard_path::STANDARD;
+use plimsoll_node::machine::read_local_machine;
 use plimsoll_node::preflight::Subject;
+use plimsoll_report::check::Capacity;
 use plimsoll_runtime::image::MaxImageSize;
 
 use super::confinement::{ConfinementArguments, DefaultConfinement};
 use super::eviction::EvictionArguments;
 use super::settings::{self, Decided};
-use crate::check::overridden_machine;
+use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::demo_image;
 use crate::failure::{Advise, usage};
 use crate::help::{ADVANCED, NETWORKING, NODE, STORAGE};
@@ -33,9 +35,6 @@ pub(crate) const RUNTIME_HELPER: &str = "runtime-helper";
 
 /// The hidden first argument that runs this binary as the process that walks over directories.
 pub(crate) const DISK_WALKER: &str = "disk-walker";
-
-/// The default data directory.
-pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/plimsoll";
 
 /// Arguments about a node.
 #[derive(Debug, Args)]
@@ -365,7 +364,9 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
 
 /// The machine that `--capacity` describes; resources not named are those of this machine.
 fn machine(text: &str, config: &NodeConfig) -> Result<Machine> {
-    overridden_machine(text, Path::new(config.root_dir.as_str()))
+    let capacity = Capacity::parse(text).map_err(usage)?;
+    let local = read_local_machine(Path::new(config.root_dir.as_str()))?;
+    Ok(capacity.override_machine(local.to_shared_out()))
 }
 
 /// The source address of this machine's default route. Connecting a UDP socket sends nothing; it

@@ -23,14 +23,15 @@ use plimsoll_node::identity::renewal::{Validity, keep_client_certificate};
 use plimsoll_runtime::huge_pages::use_huge_pages;
 use plimsoll_runtime::open_files;
 
-use crate::data_dir::{self, Part};
+use crate::data_dir::{self, DEFAULT_DATA_DIR, Part};
 use crate::exit::Exit;
 use crate::failure::{Advise, usage};
 use crate::help::CLUSTER;
+use crate::pem::pem;
 use crate::{logging, signals};
 pub(crate) use arguments::{
-    DEFAULT_DATA_DIR, DISK_WALKER, NodeArguments, RUNTIME_HELPER, absolute, helper_command,
-    image_size, parse_image_size, subject,
+    DISK_WALKER, NodeArguments, RUNTIME_HELPER, absolute, helper_command, image_size,
+    parse_image_size, subject,
 };
 pub(crate) use confinement::DefaultConfinement;
 pub(crate) use preflight::{refuse_by, refuse_unfit};
@@ -127,7 +128,7 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
     let config = config.with_context(|| format!("cannot use {}", kubeconfig.display()))?;
     let authority = config.root_cert.as_ref().map(|certificates| {
-        let pems = certificates.iter().map(|der| crate::token::pem(der));
+        let pems = certificates.iter().map(|der| pem(der));
         pems.collect::<String>()
     });
     let options = arguments

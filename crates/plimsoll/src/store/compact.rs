@@ -9,8 +9,8 @@ use plimsoll_apiserver::store::RedbStore;
 use plimsoll_report::text::Table;
 
 use super::{status, stopped};
+use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::exit::Exit;
-use crate::node::DEFAULT_DATA_DIR;
 use crate::print;
 
 /// Arguments of `plimsoll store compact`.

@@ -14,9 +14,9 @@ use plimsoll_apiserver::store::{
 use tokio::sync::mpsc;
 
 use super::place::{self, Place};
-use super::{FILE, stopped};
+use super::stopped;
 use crate::backend::{self, EtcdFiles};
-use crate::data_dir::{self, Lock, Part};
+use crate::data_dir::{self, Lock, Part, STORE_FILE};
 use crate::exit::Exit;
 use crate::failure::{Advise, usage};
 use crate::print;
@@ -142,7 +142,7 @@ async fn open(place: &Place, arguments: &Arguments) -> Result<(Arc<dyn Store>, O
 async fn to_directory(mut snapshot: Snapshot, directory: &Path) -> Result<Copied> {
     let directory = data_dir::make(directory)?;
     let _lock = data_dir::lock(&directory, Part::Server)?;
-    let target = directory.join(FILE);
+    let target = directory.join(STORE_FILE);
     if target.exists() {
         return Err(anyhow!("{} already exists", target.display()).hint("name another directory"));
     }

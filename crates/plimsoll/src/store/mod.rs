@@ -14,12 +14,8 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow};
 use clap::{Subcommand, ValueEnum};
 
-use crate::data_dir::{self, Lock, Part};
+use crate::data_dir::{self, DEFAULT_DATA_DIR, Lock, Part, STORE_FILE};
 use crate::failure::Advise;
-use crate::node::DEFAULT_DATA_DIR;
-
-/// The file of the embedded store in a data directory.
-pub(crate) const FILE: &str = "store.redb";
 
 /// Sub-commands of `plimsoll store`.
 #[derive(Debug, Subcommand)]
@@ -58,7 +54,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
 
 /// The store of a stopped server, and a lock that keeps servers from using it.
 fn stopped(directory: &Path) -> Result<(PathBuf, Lock)> {
-    let path = directory.join(FILE);
+    let path = directory.join(STORE_FILE);
     if !path.exists() {
         return Err(anyhow!("{} does not exist", path.display()).hint(format!(
             "name the data directory of a server with --data-dir; the default is {DEFAULT_DATA_DIR}"

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use plimsoll_apiserver::store::{Error, RedbStore, Revision};
 
-use super::{FILE, status};
-use crate::data_dir::{self, Part};
+use super::status;
+use crate::data_dir::{self, Part, STORE_FILE};
 use crate::exit::Exit;
 use crate::failure::Advise;
 use crate::print;
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     status::check(&arguments.file)?;
     let directory = data_dir::make(&arguments.data_dir)?;
     let _lock = data_dir::lock(&directory, Part::Server)?;
-    let target = directory.join(FILE);
+    let target = directory.join(STORE_FILE);
     if target.exists() && !arguments.force {
         return Err(anyhow!("{} already exists", target.display())
             .hint("name another directory, or replace the existing store with --force"));

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::{Format, status, stopped};
 use crate::backend;
+use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::exit::Exit;
-use crate::node::DEFAULT_DATA_DIR;
 use crate::print;
 
 /// Arguments of `plimsoll store verify`.

@@ -15,10 +15,11 @@ use plimsoll_node::identity::pin::Pin;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::failure;
+use crate::logging;
+use crate::pem::pem;
 use crate::print;
 
-use super::{NAME_PREFIX, NAMESPACE, SECRET_TYPE, pem};
+use super::{NAME_PREFIX, NAMESPACE, SECRET_TYPE};
 
 /// The group of machines that authenticate with a token.
 const JOINING: &str = "system:bootstrappers:plimsoll:default-node-token";
@@ -85,7 +86,7 @@ pub(super) async fn create(arguments: &Arguments) -> Result<()> {
         pins.join(",")
     ))?;
     if server.contains("//127.") || server.contains("//localhost") || server.contains("//[::1]") {
-        failure::print_line(&format!(
+        logging::print_line(&format!(
             "hint: {server} is reachable only from this machine; pass an external address with --server"
         ));
     }

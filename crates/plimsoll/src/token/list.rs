@@ -12,7 +12,7 @@ use plimsoll_report::text::Table;
 use serde::Serialize;
 
 use crate::cluster::Cluster;
-use crate::failure;
+use crate::logging;
 use crate::print;
 
 use super::{NAME_PREFIX, SECRET_TYPE, secrets};
@@ -89,7 +89,7 @@ impl Token {
         let (id, password) = (text("token-id")?, text("token-secret")?);
         let name = secret.metadata.name.as_deref()?;
         if name != format!("{NAME_PREFIX}{id}") {
-            failure::print_line(&format!(
+            logging::print_line(&format!(
                 "warning: skipped the bootstrap token in secret {name}, which should be called {NAME_PREFIX}{id}"
             ));
             return None;

@@ -9,8 +9,6 @@ mod list;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
@@ -51,15 +49,4 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
 
 fn secrets(client: Client) -> Api<Secret> {
     Api::namespaced(client, NAMESPACE)
-}
-
-/// A certificate in PEM form.
-pub(crate) fn pem(der: &[u8]) -> String {
-    let encoded = STANDARD.encode(der);
-    let lines: Vec<&str> = (0..encoded.len())
-        .step_by(64)
-        .map(|start| &encoded[start..(start + 64).min(encoded.len())])
-        .collect();
-    let body = lines.join("\n");
-    format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
 }

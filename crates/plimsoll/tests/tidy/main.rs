@@ -1,4 +1,6 @@
-//! Project rules that no compiler checks: sizes, edges, order, names, words, links.
+//! Project rules that no compiler checks: sizes, edges, order, cycles, names, words, links.
+
+mod module_cycles;
 
 mod architecture;
 

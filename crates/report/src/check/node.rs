@@ -5,7 +5,7 @@ use plimsoll_core::allocatable::{
 };
 use plimsoll_core::config::{NodeConfig, Profile};
 use plimsoll_core::config::{Notation, read_document};
-use plimsoll_core::lint::lines::{Line, amount_of, compute_lines};
+use plimsoll_core::lint::eviction_lines::{Line, amount_of, compute_lines};
 use plimsoll_core::lint::soft_cases::SoftCase;
 use plimsoll_core::lint::{MachineFacts, compute_memory_cases, lint_node};
 use plimsoll_core::quantity::Quantity;

@@ -1,8 +1,8 @@
 //! Advice for a pending pod: the smallest change that would make it fit.
 
 use plimsoll_core::scheduling::cluster::{NodeSlot, NodeState};
-use plimsoll_core::scheduling::filtered::Filtered;
-use plimsoll_core::scheduling::plugin::FilterPlugin;
+use plimsoll_core::scheduling::filter_results::FilterResults;
+use plimsoll_core::scheduling::plugin_names::FilterPlugin;
 
 use super::obstacle::{Shortage, labels_to_add, shortages};
 use super::pending::Case;
@@ -15,7 +15,11 @@ const FIXES: usize = 3;
 
 /// Changes that would make the pod fit, the smallest first: nodes that the fewest filters reject,
 /// and among those the nodes that lack least. One change per set of filters.
-pub(super) fn fixes(case: &Case<'_>, filtered: &Filtered, verdicts: &[NodeVerdict]) -> Vec<String> {
+pub(super) fn fixes(
+    case: &Case<'_>,
+    filtered: &FilterResults,
+    verdicts: &[NodeVerdict],
+) -> Vec<String> {
     if let Some(ready) = verdicts.iter().find(|node| node.rejections.is_empty()) {
         return vec![format!(
             "it fits on {} at present: wait for the next attempt of the scheduler",
@@ -54,7 +58,7 @@ struct Way<'a> {
 
 impl<'a> Way<'a> {
     /// `None` for a node that no change would help.
-    fn at(case: &Case<'a>, filtered: &Filtered, slot: NodeSlot) -> Option<Way<'a>> {
+    fn at(case: &Case<'a>, filtered: &FilterResults, slot: NodeSlot) -> Option<Way<'a>> {
         let node = case.cycle.cluster.node(slot)?;
         let obstacles = case.obstacles(node, &filtered.state).into_iter();
         let plugins: Vec<FilterPlugin> = obstacles.filter_map(|one| one.plugin).collect();

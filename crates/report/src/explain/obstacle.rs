@@ -3,7 +3,7 @@
 use plimsoll_core::object::selector::{Operator, Requirement, UnmetAffinity, UnmetTerm};
 use plimsoll_core::resources::ResourceName;
 use plimsoll_core::scheduling::cluster::NodeState;
-use plimsoll_core::scheduling::plugin::FilterPlugin;
+use plimsoll_core::scheduling::plugin_names::FilterPlugin;
 use plimsoll_core::scheduling::plugins::inter_pod_affinity::{Conflict, conflicts};
 use plimsoll_core::scheduling::pod::AffinityTerm;
 

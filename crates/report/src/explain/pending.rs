@@ -4,9 +4,9 @@ use plimsoll_core::object::identity::NodeName;
 use plimsoll_core::object::taint::{NODE_UNSCHEDULABLE, TaintFilter, is_tolerated};
 use plimsoll_core::scheduling::cluster::{NodeSlot, NodeState};
 use plimsoll_core::scheduling::decision::{Decision, Error, Unschedulable};
-use plimsoll_core::scheduling::filtered::Filtered;
+use plimsoll_core::scheduling::filter_results::FilterResults;
 use plimsoll_core::scheduling::filters::{Cycle, FilterState};
-use plimsoll_core::scheduling::plugin::{Code, FilterPlugin, Rejection};
+use plimsoll_core::scheduling::plugin_names::{Code, FilterPlugin, Rejection};
 use plimsoll_core::scheduling::preemption::PreemptionResult;
 use plimsoll_core::scheduling::reference::{Search, filter_nodes, schedule};
 use plimsoll_core::scheduling::tie_break::Attempts;
@@ -83,7 +83,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Pending {
 }
 
 /// The results of the filters for every node, in the order of names.
-pub(crate) fn verdicts(case: &Case<'_>, filtered: &Filtered) -> Vec<NodeVerdict> {
+pub(crate) fn verdicts(case: &Case<'_>, filtered: &FilterResults) -> Vec<NodeVerdict> {
     let looked_at = filtered.nodes.iter();
     let mut nodes: Vec<NodeVerdict> = looked_at
         .filter_map(|(slot, first)| {
@@ -101,7 +101,7 @@ pub(crate) fn verdicts(case: &Case<'_>, filtered: &Filtered) -> Vec<NodeVerdict>
 /// All filters that reject the node; `first` is the scheduler's, which may be no plugin's.
 pub(crate) fn rejections(
     case: &Case<'_>,
-    filtered: &Filtered,
+    filtered: &FilterResults,
     slot: NodeSlot,
     first: Option<&Rejection>,
 ) -> Vec<RejectionRow> {

@@ -6,7 +6,7 @@ use plimsoll_core::allocatable::{
 use plimsoll_core::cgroup::MemoryQos;
 use plimsoll_core::cgroup::pod::{PodSettings, pod_config};
 use plimsoll_core::config::NodeConfig;
-use plimsoll_core::eviction::record::lines::{DistanceRecord, LinesRecord};
+use plimsoll_core::eviction::record::distances::{DistanceRecord, LinesRecord};
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::eviction::{self, Engine, Input};
 use plimsoll_core::object::node::{ConditionStatus, NodeCondition, NodeView};

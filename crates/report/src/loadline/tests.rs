@@ -1,6 +1,6 @@
 //! Load lines of nodes, as the command prints them.
 
-use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::distances::LinesRecord;
 use serde_json::{Value, json};
 
 use super::report::ResourceLine;

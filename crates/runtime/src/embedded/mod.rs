@@ -14,6 +14,7 @@
 
 mod cgroup;
 mod container;
+mod disk_records;
 mod files;
 mod forker;
 mod frame;
@@ -24,7 +25,6 @@ mod layout;
 mod network;
 mod ports;
 mod process_id;
-mod record;
 mod recover;
 mod remains;
 mod report;

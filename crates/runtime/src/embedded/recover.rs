@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::disk_records::{ContainerRecord, SandboxRecord, StartedRecord};
 use super::files;
 use super::layout::{ContainerDir, SandboxDir};
 use super::process_id::ProcessId;
-use super::record::{ContainerRecord, SandboxRecord, StartedRecord};
 use super::table::{Container, Phase, Sandbox};
 use super::{Embedded, blocking, container, report, sandbox};
 use crate::Error;

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::disk_records::{ContainerRecord, StartedRecord};
 use super::files;
 use super::layout::{ContainerDir, Layout};
 use super::process_id::ProcessId;
-use super::record::{ContainerRecord, StartedRecord};
 use super::sandbox;
 
 /// What there is of sandboxes and containers.

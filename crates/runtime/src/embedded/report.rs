@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::SandboxRecord;
+use super::disk_records::SandboxRecord;
 use super::spec::sandbox_options;
 use super::table::{Container, Phase, Sandbox};
 use crate::wire::{

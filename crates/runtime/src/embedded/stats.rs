@@ -5,7 +5,7 @@ use super::{Embedded, blocking};
 use crate::Error;
 use crate::wire::{ContainerAttributes, ContainerStats, CpuUsage, MemoryUsage, UInt64Value};
 
-use super::record::now_nanos;
+use super::disk_records::now_nanos;
 
 impl Embedded {
     /// What a container uses; of one that does not run, only its files.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use super::disk_records::{ContainerRecord, ExitRecord, SandboxRecord, StartedRecord};
 use super::layout::{ContainerDir, SandboxDir};
-use super::record::{ContainerRecord, ExitRecord, SandboxRecord, StartedRecord};
 use crate::Error;
 use crate::wire::{ContainerConfig, PodSandboxConfig};
 

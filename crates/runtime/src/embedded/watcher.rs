@@ -10,9 +10,9 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::Embedded;
+use super::disk_records::{ExitRecord, START_ERROR, START_ERROR_CODE, StartedRecord, now_nanos};
 use super::files::{self, Durability};
 use super::process_id::ProcessId;
-use super::record::{ExitRecord, START_ERROR, START_ERROR_CODE, StartedRecord, now_nanos};
 use super::table::{Container, Phase, Sandbox};
 
 /// What containerd reports for containers whose exit code is unknown.

@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use plimsoll_core::cgroup::CgroupPath;
+
 pub use child::walker_main;
 pub use process::Account;
 pub use scan::{Scope, Usage};
@@ -34,6 +36,12 @@ use scan::{Scan, Start};
 
 /// How long a step may take.
 pub const STEP_TIME: Duration = Duration::from_millis(200);
+
+/// The cgroup of the process that walks over directories for the agent: not inside of the agent's own,
+/// since a cgroup of cgroup v2 with limits has processes or children.
+pub fn walks_cgroup(root: &CgroupPath) -> String {
+    format!("{}/kubelet-walks", root.as_str().trim_end_matches('/'))
+}
 
 /// Begins walks. Cheap to clone; clones share the process.
 #[derive(Clone, Debug, Default)]

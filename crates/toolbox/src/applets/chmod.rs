@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::options::{Accepted, Options, path};
 use crate::outcome::{Failure, Outcome, shown, warn};
 
-pub(super) fn run(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     // A mode such as `-x` looks like an option.
     let recursion = args.iter().filter(|arg| *arg == b"-R").count();
     let words: Vec<&Vec<u8>> = args.iter().filter(|arg| *arg != b"-R").collect();

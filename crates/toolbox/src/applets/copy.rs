@@ -61,7 +61,7 @@ struct How {
     is_forced: bool,
 }
 
-pub(super) fn cp(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn cp(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -172,7 +172,7 @@ fn attributes(target: &Path, found: &fs::Metadata, how: How) -> io::Result<()> {
     fs::File::open(target)?.set_times(times)
 }
 
-pub(super) fn mv(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn mv(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -203,7 +203,7 @@ pub(super) fn mv(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     )
 }
 
-pub(super) fn ln(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn ln(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     let mut options = Options::parse(
         args,
         Accepted {

@@ -31,7 +31,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {

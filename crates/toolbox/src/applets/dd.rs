@@ -24,7 +24,7 @@ struct Job {
     is_quiet: bool,
 }
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let job = read(args)?;
     let block = job.block.unwrap_or(512);
     if block == 0 || block > MAX_BLOCK {

@@ -49,7 +49,7 @@ impl Matcher {
     }
 }
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let accepted = Accepted {
         flags: "EFGvicnqlhHoxsw",
         valued: "em",

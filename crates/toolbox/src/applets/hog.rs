@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::options::{Accepted, Options, size};
 use crate::outcome::{Failure, Outcome, shown};
 
-pub(super) const PURPOSE: &str = "\
+pub(crate) const PURPOSE: &str = "\
 Takes memory: SIZE per second (--rate), from --start on, up to --limit, and then holds it (--hold, the
 default) or ends (--exit). Without --limit it goes on until something stops it. Every page is written to,
 so that all of it counts. A SIZE is a number of bytes, or has a unit: 512Ki, 50Mi, 1Gi. Prints once per
@@ -21,7 +21,7 @@ const REPORT: Duration = Duration::from_secs(1);
 /// The size of a page is 4 KiB, or a multiple of it.
 const PAGE: u64 = 4096;
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let accepted = Accepted {
         flags: "he",
         valued: "rls",

@@ -24,7 +24,7 @@ const STACK: usize = 256 << 10;
 /// The most entries of a listing.
 const MAX_ENTRIES: usize = 10_000;
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {

@@ -17,7 +17,7 @@ fn kernel(name: &str) -> Result<String, Failure> {
     }
 }
 
-pub(super) fn id(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn id(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -58,13 +58,13 @@ fn supplementary_groups() -> Vec<u32> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-pub(super) fn whoami(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn whoami(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     no_operands(&Options::parse(args, Accepted::default())?)?;
     writeln!(output, "{}", users::user(sys::effective_user()))?;
     Ok(0)
 }
 
-pub(super) fn hostname(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn hostname(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     no_operands(&Options::parse(args, Accepted::default())?)?;
     writeln!(output, "{}", kernel("hostname")?)?;
     Ok(0)
@@ -77,7 +77,7 @@ fn no_operands(options: &Options) -> Result<(), Failure> {
     Err(Failure::usage("takes no arguments"))
 }
 
-pub(super) fn uname(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn uname(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {

@@ -37,7 +37,7 @@ fn ranges(text: &str) -> Option<Vec<(usize, usize)>> {
     text.split(',').map(range).collect()
 }
 
-pub(super) fn cut(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn cut(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -127,7 +127,7 @@ fn set(text: &[u8]) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-pub(super) fn tr(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn tr(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -179,7 +179,7 @@ pub(super) fn tr(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     }
 }
 
-pub(super) fn sort(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn sort(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -241,7 +241,7 @@ fn number(line: &[u8]) -> f64 {
         .unwrap_or(0.0)
 }
 
-pub(super) fn uniq(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn uniq(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {

@@ -10,7 +10,7 @@ use super::{date, space, users};
 use crate::options::{Accepted, Options, bytes, path};
 use crate::outcome::{Outcome, shown, warn};
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {

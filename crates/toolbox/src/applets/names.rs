@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use crate::options::{Accepted, Options, bytes, path};
 use crate::outcome::{Failure, Outcome, shown, warn};
 
-pub(super) fn basename(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn basename(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(args, Accepted::default())?;
     let (name, suffix) = match options.operands.as_slice() {
         [name] => (name, None),
@@ -43,7 +43,7 @@ fn without_slashes(mut name: &[u8]) -> &[u8] {
     name
 }
 
-pub(super) fn dirname(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn dirname(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(args, Accepted::default())?;
     for name in options.some_operands("path")? {
         let trimmed = without_slashes(name);
@@ -61,7 +61,7 @@ pub(super) fn dirname(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     Ok(0)
 }
 
-pub(super) fn readlink(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn readlink(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -87,7 +87,7 @@ pub(super) fn readlink(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     Ok(status)
 }
 
-pub(super) fn pwd(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn pwd(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     Options::parse(
         args,
         Accepted {
@@ -100,7 +100,7 @@ pub(super) fn pwd(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     Ok(0)
 }
 
-pub(super) fn mkdir(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn mkdir(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -135,7 +135,7 @@ pub(super) fn mkdir(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     Ok(status)
 }
 
-pub(super) fn touch(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn touch(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -169,7 +169,7 @@ pub(super) fn touch(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     Ok(status)
 }
 
-pub(super) fn env(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn env(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let accepted = Accepted {
         flags: "i",
         valued: "u",

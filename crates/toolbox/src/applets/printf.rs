@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use crate::escapes::unescape;
+use crate::numbers::number;
 use crate::outcome::{Failure, Outcome, shown, warn};
 
 /// The widest field, so that a format cannot ask for all memory.
@@ -144,11 +145,11 @@ impl Printer<'_> {
         if text.is_empty() {
             return 0;
         }
-        crate::sh::number(&text).unwrap_or_else(|| {
+        number(&text).unwrap_or_else(|| {
             self.complain(&text);
             // What stands before the part that is no number.
             let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            crate::sh::number(text.get(..count).unwrap_or_default()).unwrap_or(0)
+            number(text.get(..count).unwrap_or_default()).unwrap_or(0)
         })
     }
 

@@ -10,7 +10,7 @@ use crate::outcome::{Failure, Outcome, shown};
 /// The kernel reports times of processes in hundredths of a second.
 const TICKS_PER_SECOND: u64 = 100;
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     // All processes are listed in any case, so that the usual ways to ask for them mean the same.
     const KNOWN: [&[u8]; 9] = [
         b"-e", b"-A", b"-f", b"-ef", b"a", b"x", b"ax", b"aux", b"-aux",

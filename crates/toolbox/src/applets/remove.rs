@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use crate::options::{Accepted, Options, path};
 use crate::outcome::{Failure, Outcome, shown, warn};
 
-pub(super) fn rm(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn rm(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -44,7 +44,7 @@ pub(super) fn rm(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     Ok(status)
 }
 
-pub(super) fn rmdir(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn rmdir(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     let options = Options::parse(args, Accepted::default())?;
     let mut status = 0;
     for name in options.some_operands("directory")? {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::outcome::{Failure, Outcome, shown};
 
-pub(super) fn run(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], _: &mut dyn Write) -> Outcome {
     if args.is_empty() {
         return Err(Failure::usage("give a duration"));
     }

@@ -50,7 +50,7 @@ fn mounts() -> Result<Vec<Mount>, Failure> {
     Ok(text.lines().filter_map(mount).collect())
 }
 
-pub(super) fn df(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn df(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -142,7 +142,7 @@ fn figures(
     Ok((row, found.blocks))
 }
 
-pub(super) fn du(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn du(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {

@@ -10,7 +10,7 @@ use crate::outcome::{Failure, Outcome, shown, warn};
 
 const DEFAULT: &str = "  File: %n\n  Size: %s  Blocks: %b  %F\nDevice: %d  Inode: %i  Links: %h\nAccess: (%a/%A)  Uid: (%u/%U)  Gid: (%g/%G)\nAccess: %x\nModify: %y\nChange: %z";
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let accepted = Accepted {
         flags: "L",
         valued: "c",

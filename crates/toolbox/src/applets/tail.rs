@@ -25,7 +25,7 @@ struct Part {
     count: u64,
 }
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let accepted = Accepted {
         flags: "fFq",
         valued: "nc",

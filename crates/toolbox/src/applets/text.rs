@@ -7,7 +7,7 @@ use super::input;
 use crate::options::{Accepted, Options, path};
 use crate::outcome::{Failure, Outcome, shown, warn};
 
-pub(super) fn cat(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn cat(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -43,7 +43,7 @@ pub(super) fn with_old_count(args: &[Vec<u8>]) -> Vec<Vec<u8>> {
     args
 }
 
-pub(super) fn head(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn head(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let accepted = Accepted {
         flags: "q",
         valued: "nc",
@@ -81,7 +81,7 @@ struct Counts {
     bytes: u64,
 }
 
-pub(super) fn wc(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn wc(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -153,7 +153,7 @@ fn print(
     Ok(())
 }
 
-pub(super) fn tee(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn tee(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(
         args,
         Accepted {
@@ -196,7 +196,7 @@ pub(super) fn tee(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     }
 }
 
-pub(super) fn seq(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn seq(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let number = |text: &[u8]| -> Result<i64, Failure> {
         let number = std::str::from_utf8(text)
             .ok()
@@ -227,7 +227,7 @@ pub(super) fn seq(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     Ok(0)
 }
 
-pub(super) fn yes(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn yes(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let mut line = if args.is_empty() {
         b"y".to_vec()
     } else {

@@ -24,7 +24,7 @@ const DEFAULT_TIMEOUT: u64 = 900;
 /// The error, and its exit status.
 type Failed = (u8, String);
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let accepted = Accepted {
         flags: "qSs",
         valued: "OTHP",

@@ -276,7 +276,7 @@ pub(super) fn getopts(shell: &mut Shell, fields: &[Vec<u8>]) -> Step {
     let index = shell
         .variables
         .get(b"OPTIND")
-        .and_then(super::arithmetic::number);
+        .and_then(crate::numbers::number);
     let mut index = index
         .and_then(|n| usize::try_from(n).ok())
         .unwrap_or(1)

@@ -7,6 +7,7 @@ use super::fields::{self, Unit};
 use super::glob;
 use super::pattern::{self, Symbol, first_character};
 use super::shell::{Flow, Shell};
+use crate::numbers::number;
 use crate::outcome::shown;
 
 impl Shell {
@@ -267,7 +268,7 @@ impl arithmetic::Scope for Shell {
         if value.trim_ascii().is_empty() {
             return Ok(0);
         }
-        arithmetic::number(value).ok_or_else(|| {
+        number(value).ok_or_else(|| {
             let (name, value) = (shown(name), shown(value));
             format!("arithmetic: the value of {name} is \"{value}\", not a number")
         })

@@ -256,6 +256,3 @@ impl Shell {
         let _ = sys::write_all(2, &text);
     }
 }
-
-/// A number as C writes it.
-pub(crate) use arithmetic::number;

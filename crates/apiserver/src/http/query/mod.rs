@@ -17,6 +17,7 @@ use plimsoll_core::object::selector::{FieldSelectorError, ParseError};
 use plimsoll_core::problem::{Problem, aggregate};
 
 use crate::kinds::UnsupportedField;
+use crate::status::Status;
 
 pub use continue_token::{ContinueError, ContinueToken};
 pub use delete::{DeleteOptions, Preconditions, Propagation};
@@ -43,6 +44,17 @@ pub enum OptionsError {
         /// The errors.
         problems: Vec<Problem>,
     },
+}
+
+impl From<OptionsError> for Status {
+    fn from(error: OptionsError) -> Status {
+        match error {
+            OptionsError::Malformed(malformed) => Status::bad_request(malformed.to_string()),
+            OptionsError::Invalid { kind, problems } => {
+                Status::invalid_kind("meta.k8s.io", kind, "", &problems)
+            }
+        }
+    }
 }
 
 /// A value that does not parse.

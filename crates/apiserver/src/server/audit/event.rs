@@ -11,9 +11,9 @@ use super::policy::{Level, Stage, Verdict};
 use crate::auth::identity::User;
 use crate::http::protobuf;
 use crate::kinds;
-use crate::server::call::{header, time_text};
-use crate::server::request_context::RequestContext;
-use crate::server::respond;
+use crate::server::request::call::{header, time_text};
+use crate::server::request::request_context::RequestContext;
+use crate::server::request::respond;
 use crate::status::Status;
 
 /// Longer user agents are truncated, as upstream does.

@@ -11,7 +11,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use super::metrics::Counters;
-use crate::server::{call, respond};
+use crate::server::request::{call, respond};
 
 /// Lines that may wait in the queue; upstream's `--audit-log-batch-buffer-size`.
 const QUEUE: usize = 10_000;

@@ -23,8 +23,8 @@ use serde_json::Value;
 use self::event::{event, finish};
 use self::log::{Log, Mode, Rotation};
 use self::policy::{Level, Policy, Stage, Verdict};
-use super::call::{header, read_body};
-use super::request_context::RequestContext;
+use super::request::call::{header, read_body};
+use super::request::request_context::RequestContext;
 use crate::body::{self, Body};
 use crate::status::Status;
 
@@ -195,7 +195,7 @@ impl Audit {
             Ok(collected) => collected.to_bytes(),
             Err(error) => {
                 let broken = format!("the response stream failed: {error}");
-                return super::respond::status(&Status::internal_error(&broken));
+                return super::request::respond::status(&Status::internal_error(&broken));
             }
         };
         event["responseObject"] = event::object(&bytes, verdict);

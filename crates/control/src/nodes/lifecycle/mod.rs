@@ -5,12 +5,12 @@
 //! zone is gone. Whenever a node changes, its `NoSchedule` taints follow its conditions. Matches
 //! v1.36 pkg/controller/nodelifecycle.
 //!
-//! Reading order: `record` (what is remembered), `monitor` (the pass over all nodes), `tainting`
+//! Reading order: `pass_state` (what is remembered), `monitor` (the pass over all nodes), `tainting`
 //! (taints and labels), `pods` (pods that are not ready any more).
 
 mod monitor;
+mod pass_state;
 mod pods;
-mod record;
 mod tainting;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Occurrence, Recorder};
 use plimsoll_client::informer::{Change, Informer, Informers, Key};
 
-use record::Record;
+use pass_state::Record;
 
 /// How many nodes are written at the same time.
 const NODE_WORKERS: usize = 8;

@@ -5,14 +5,14 @@
 //! drives an engine and keeps the latest records of passes that did something.
 //!
 //! Reading order: this file, then [`settings`], `state`, [`pod`], [`shortfall`], [`decision`] and
-//! [`lines`], the forms in which the parts are written down, `recorder`, which writes them, `replay`,
+//! [`distances`], the forms in which the parts are written down, `recorder`, which writes them, `replay`,
 //! which decides again, `crossing` and `earlier`, which read them; [`ranking`] stands beside them:
 //! which pods would be next. Engine types themselves are never serialised.
 
 mod crossing;
 pub mod decision;
+pub mod distances;
 mod earlier;
-pub mod lines;
 pub mod pod;
 pub mod ranking;
 mod recorder;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::config::document::{Node, item_path};
 use crate::problem::Problem;
-use crate::scheduling::plugin::{FilterPlugin, PostFilterPlugin, ScorePlugin};
+use crate::scheduling::plugin_names::{FilterPlugin, PostFilterPlugin, ScorePlugin};
 use crate::scheduling::profile::Profile;
 use crate::scheduling::registry::ExtensionPoint;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::scheduling::plugin::{FilterPlugin, ScorePlugin};
+use crate::scheduling::plugin_names::{FilterPlugin, ScorePlugin};
 use crate::scheduling::profile::ScoringStrategy;
 use crate::scheduling::registry::ExtensionPoint;
 

@@ -7,7 +7,7 @@ use crate::scheduling::cluster::NodeSlot;
 use crate::scheduling::decision::{Decision, Placement, Rationale, Unschedulable};
 use crate::scheduling::diagnosis::Diagnosis;
 use crate::scheduling::filters::Cycle;
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::pod::SchedulingPod;
 use crate::scheduling::preemption::{
     Preemption, PreemptionResult, ineligibility, no_room_message, not_eligible_message,

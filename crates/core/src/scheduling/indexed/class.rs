@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::object::identity::PodUid;
 use crate::scheduling::cluster::{Cluster, NodeSlot, NodeState};
 use crate::scheduling::filters::{Cycle, FilterState};
-use crate::scheduling::plugin::{Code, FilterPlugin, ScorePlugin};
+use crate::scheduling::plugin_names::{Code, FilterPlugin, ScorePlugin};
 use crate::scheduling::plugins::{MAX_NODE_SCORE, pod_topology_spread};
 use crate::scheduling::pod::{SchedulingPod, SpreadConstraint};
 use crate::scheduling::profile::Profile;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::scheduling::cluster::Cluster;
-use crate::scheduling::plugin::{FilterPlugin, ScorePlugin};
+use crate::scheduling::plugin_names::{FilterPlugin, ScorePlugin};
 use crate::scheduling::plugins::inter_pod_affinity::{
     incoming_term_matches, with_selected_namespaces,
 };

@@ -5,7 +5,7 @@
 //! feasible nodes is normalised over the groups that have any, which is the same.
 
 use crate::scheduling::cluster::NodeSlot;
-use crate::scheduling::plugin::{FilterPlugin, Rejection, ScorePlugin};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection, ScorePlugin};
 use crate::scheduling::plugins::{
     MAX_NODE_SCORE, inter_pod_affinity, node_affinity, pod_topology_spread, taint_toleration,
 };

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use super::cluster::{Change, Cluster, NodeSlot, NodeState};
 use super::decision::{Decision, Error, Rationale};
 use super::filters::Cycle;
-use super::plugin::FilterPlugin;
+use super::plugin_names::FilterPlugin;
 use super::pod::{NamedNodes, SchedulingPod};
 use super::profile::Profile;
 use super::reference;

@@ -7,7 +7,7 @@ use crate::scheduling::cluster::NodeSlot;
 use crate::scheduling::decision::{Decision, Error, Placement, Unschedulable};
 use crate::scheduling::diagnosis::Diagnosis;
 use crate::scheduling::filters::{Cycle, PreFilter};
-use crate::scheduling::plugin::{Code, FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{Code, FilterPlugin, Rejection};
 use crate::scheduling::plugins::pod_topology_spread;
 use crate::scheduling::pod::SchedulingPod;
 use crate::scheduling::preemption::{

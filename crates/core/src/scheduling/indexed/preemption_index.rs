@@ -9,7 +9,7 @@
 //! changes counts on which verdicts elsewhere rest, and nothing is kept.
 
 use crate::scheduling::filters::Cycle;
-use crate::scheduling::plugin::Rejection;
+use crate::scheduling::plugin_names::Rejection;
 use crate::scheduling::preemption::{
     Candidate, Cost, Preemption, candidates_wanted, most_in_one_budget, try_node,
 };

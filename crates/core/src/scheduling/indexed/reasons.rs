@@ -1,6 +1,6 @@
 //! Rejections by number, with how many nodes each holds for.
 
-use crate::scheduling::plugin::Rejection;
+use crate::scheduling::plugin_names::Rejection;
 
 /// A number that stands for a rejection.
 pub(super) type ReasonId = u16;

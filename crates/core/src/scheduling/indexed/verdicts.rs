@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::scheduling::cluster::NodeSlot;
-use crate::scheduling::filtered::Filtered;
+use crate::scheduling::filter_results::FilterResults;
 use crate::scheduling::filters::{Cycle, FilterState, PreFilter};
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::plugins::{inter_pod_affinity, pod_topology_spread};
 
 use super::Engine;
@@ -83,7 +83,7 @@ impl Engine {
         class: &Class,
         cycle: &Cycle<'_>,
         ahead: &BTreeMap<NodeSlot, Option<Rejection>>,
-    ) -> Filtered {
+    ) -> FilterResults {
         let state = self.filter_state(class, cycle);
         let pre_filter = PreFilter::new(cycle.profile, cycle.pod, &state);
         let verdict = |slot: NodeSlot| {
@@ -101,7 +101,7 @@ impl Engine {
             }
         };
         let order = self.order.slots().iter();
-        Filtered {
+        FilterResults {
             nodes: order.map(|slot| (*slot, verdict(*slot))).collect(),
             pre_filter,
             state,

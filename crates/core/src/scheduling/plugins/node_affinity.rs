@@ -1,7 +1,7 @@
 //! `NodeAffinity`: node selectors, required and preferred node affinity.
 
 use crate::object::node::NodeView;
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::pod::{NamedNodes, SchedulingPod};
 use crate::scheduling::profile::AddedAffinity;
 

@@ -1,7 +1,7 @@
 //! `NodeName`: a pod that names a node runs nowhere else.
 
 use crate::object::node::NodeView;
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::pod::SchedulingPod;
 
 const REASON: &str = "node(s) didn't match the requested node name";

@@ -1,7 +1,7 @@
 //! `NodePorts`: two pods cannot hold the same port of a node.
 
 use crate::scheduling::cluster::NodeState;
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::pod::SchedulingPod;
 
 const REASON: &str = "node(s) didn't have free ports for the requested pod ports";

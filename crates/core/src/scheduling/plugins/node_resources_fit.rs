@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::object::resource_rules::is_extended;
 use crate::resources::ResourceName;
 use crate::scheduling::cluster::NodeState;
-use crate::scheduling::plugin::{Code, FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{Code, FilterPlugin, Rejection};
 use crate::scheduling::pod::{SchedulingPod, is_scalar_resource_name};
 use crate::scheduling::profile::{FitArgs, ScoringStrategy, ShapePoint};
 

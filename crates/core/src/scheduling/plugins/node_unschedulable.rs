@@ -2,7 +2,7 @@
 
 use crate::object::node::NodeView;
 use crate::object::taint::{ComparisonOperators, Effect, NODE_UNSCHEDULABLE, Taint, is_tolerated};
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::pod::SchedulingPod;
 
 const REASON: &str = "node(s) were unschedulable";

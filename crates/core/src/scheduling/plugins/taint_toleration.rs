@@ -2,7 +2,7 @@
 
 use crate::object::node::NodeView;
 use crate::object::taint::{ComparisonOperators, TaintFilter, first_untolerated, is_tolerated};
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::pod::SchedulingPod;
 
 use super::{count, normalize_to_highest};

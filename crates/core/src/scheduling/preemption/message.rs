@@ -2,7 +2,7 @@
 
 use crate::object::identity::{NodeName, PodUid};
 use crate::scheduling::diagnosis::Diagnosis;
-use crate::scheduling::plugin::Rejection;
+use crate::scheduling::plugin_names::Rejection;
 
 use super::Preemption;
 

@@ -11,9 +11,9 @@ mod victims;
 use std::sync::Arc;
 
 use super::cluster::NodeSlot;
-use super::filtered::Filtered;
+use super::filter_results::FilterResults;
 use super::filters::{Cycle, FilterState, Trial};
-use super::plugin::{Code, Rejection};
+use super::plugin_names::{Code, Rejection};
 use super::pod::{PreemptionPolicy, SchedulingPod};
 use super::profile::{PreemptionArgs, Profile};
 
@@ -73,7 +73,7 @@ pub struct Candidate {
 ///
 /// `offset` is the candidate at which to begin; the search ends early once enough candidates are
 /// found.
-pub fn preempt(cycle: &Cycle<'_>, filtered: &Filtered, offset: u32) -> Preemption {
+pub fn preempt(cycle: &Cycle<'_>, filtered: &FilterResults, offset: u32) -> Preemption {
     if filtered.pre_filter.rejection.is_some() && !cycle.profile.post_filters.is_empty() {
         return Preemption::NotTried;
     }

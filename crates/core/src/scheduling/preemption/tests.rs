@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::object::node::NodeView;
 use crate::scheduling::cluster::{Cluster, DisruptionBudget};
-use crate::scheduling::plugin::PostFilterPlugin;
+use crate::scheduling::plugin_names::PostFilterPlugin;
 use crate::scheduling::profile::Profile;
 use crate::scheduling::reference::{Search, filter_nodes};
 

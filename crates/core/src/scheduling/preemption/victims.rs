@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::scheduling::cluster::{Cluster, DisruptionBudget, NodeSlot, NodeState};
 use crate::scheduling::filters::{Cycle, Trial};
-use crate::scheduling::plugin::Rejection;
+use crate::scheduling::plugin_names::Rejection;
 use crate::scheduling::pod::SchedulingPod;
 
 use super::Candidate;

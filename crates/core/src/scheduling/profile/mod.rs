@@ -15,7 +15,7 @@ use crate::object::selector::{LabelSelector, NodeSelector, PreferredNodeAffinity
 use crate::object::taint::ComparisonOperators;
 use crate::resources::ResourceName;
 
-use super::plugin::{FilterPlugin, PostFilterPlugin, ScorePlugin};
+use super::plugin_names::{FilterPlugin, PostFilterPlugin, ScorePlugin};
 use super::pod::{InclusionPolicy, SpreadConstraint, SpreadConstraints};
 
 pub use render_args::Argument;

@@ -1,8 +1,8 @@
 //! Moves between the parts of the queue, and the PreEnqueue gates.
 
 use super::backoff::is_backing_off;
-use super::plugin::Plugin;
 use super::queued_pod::QueuedPod;
+use super::rejector::Plugin;
 use super::scheduling_queue::SchedulingQueue;
 use super::sizes::QueueName;
 use super::time::Time;

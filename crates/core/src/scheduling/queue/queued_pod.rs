@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::facts::PodFacts;
-use super::plugin::Plugin;
+use super::rejector::Plugin;
 use super::time::Time;
 
 /// The plugins that rejected a pod. None of them means that the attempt ended in an error.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plugin::Plugin;
 use super::queued_pod::QueuedPod;
+use super::rejector::Plugin;
 use super::time::Time;
 use crate::object::identity::PodRef;
 

@@ -7,7 +7,7 @@
 use k8s_openapi::api::core::v1::{AppArmorProfile, Pod, SELinuxOptions};
 
 use super::{Rejection, reject};
-use crate::pods::pod_fields;
+use crate::pod_fields;
 
 /// Whether something that confines containers can be enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

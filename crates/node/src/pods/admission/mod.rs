@@ -22,14 +22,14 @@ use plimsoll_core::object::taint::{ComparisonOperators, TaintFilter, first_untol
 use plimsoll_core::problem::Problem;
 use plimsoll_core::resources::ResourceName;
 use plimsoll_core::scheduling::cluster::NodeState;
-use plimsoll_core::scheduling::plugin::Rejection as PluginRejection;
+use plimsoll_core::scheduling::plugin_names::Rejection as PluginRejection;
 use plimsoll_core::scheduling::plugins::{
     node_affinity, node_name, node_ports, node_resources_fit,
 };
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::AddedAffinity;
 
-use super::pod_fields;
+use crate::pod_fields;
 pub use confinement::{Confinement, Support};
 use preemption::{Running, Shortage};
 

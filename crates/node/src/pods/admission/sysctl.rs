@@ -5,7 +5,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Rejection, reject};
-use crate::pods::pod_fields;
+use crate::pod_fields;
 
 /// Settings that are the pod's own and affect no other pod. All of them are per namespace since
 /// Linux 4.15, the oldest that v1.36 runs on.

@@ -13,8 +13,8 @@ use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
+use crate::pod_fields::{self, CONFIG_HASH, CONFIG_MIRROR};
 use crate::pods::Pods;
-use crate::pods::pod_fields::{self, CONFIG_HASH, CONFIG_MIRROR};
 use crate::pods::set::{MirrorWork, Source};
 
 /// How long to wait before what failed is tried again.

@@ -17,9 +17,10 @@ use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::pod_fields;
 use crate::pods::reports::Report;
 use crate::pods::status;
-use crate::pods::{Clock, Pods, pod_fields};
+use crate::pods::{Clock, Pods};
 
 /// The first wait before what failed is tried again; it doubles.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -204,7 +205,7 @@ async fn write(client: Client, job: Job, clock: Clock) -> (Job, Outcome) {
         // Gone, or another pod of the same name.
         kube::Error::Api(status) if matches!(status.code, 404 | 409) => Outcome::Gone,
         _ => {
-            let pod = pod_fields::described(&job.report.pod);
+            let pod = pod_fields::display_pod(&job.report.pod);
             tracing::warn!(pod, %error, "failed to update status for pod");
             Outcome::Failed
         }

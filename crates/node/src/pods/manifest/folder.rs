@@ -91,7 +91,7 @@ async fn read_file(file: &Path, name: &str, node_name: &str) -> Result<Pod, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pods::pod_fields;
+    use crate::pod_fields;
 
     fn manifest(name: &str) -> String {
         format!(

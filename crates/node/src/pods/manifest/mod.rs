@@ -12,7 +12,7 @@ mod references;
 use k8s_openapi::api::core::v1::{Pod, Toleration};
 use sha2::{Digest, Sha256};
 
-use super::pod_fields::{CONFIG_HASH, CONFIG_SOURCE};
+use crate::pod_fields::{CONFIG_HASH, CONFIG_SOURCE};
 
 /// Larger files are refused.
 pub const MAX_BYTES: u64 = 10 << 20;
@@ -112,7 +112,7 @@ fn hash(pod: &Pod, path: &str, node_name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pods::pod_fields;
+    use crate::pod_fields;
 
     const WEB: &str = "
 apiVersion: v1

@@ -5,7 +5,7 @@
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec, Volume, VolumeProjection};
 
-use crate::pods::pod_fields;
+use crate::pod_fields;
 
 /// What the pod uses first, if anything.
 pub(super) fn first_in(pod: &Pod) -> Option<&'static str> {

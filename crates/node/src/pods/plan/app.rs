@@ -2,8 +2,8 @@
 
 use super::resize::Keep;
 use super::{Input, Kill, KillReason, Plan, Start, Verdict, is_changed, resize};
+use crate::pod_fields::{self, Kind};
 use crate::pods::observed::{self, State};
-use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 
 /// Plans regular containers of an initialized pod. If none of them runs or will, the pod ends.

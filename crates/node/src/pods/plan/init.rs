@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::resize::Keep;
 use super::{Input, Kill, KillReason, Plan, Start, Verdict, is_changed, resize};
+use crate::pod_fields::{self, Kind};
 use crate::pods::observed::{self, Observed, State};
-use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 
 /// What is done about one init container or sidecar.

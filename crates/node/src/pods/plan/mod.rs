@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::observed::Observed;
-use super::pod_fields::{self, Kind};
 use super::restart;
+use crate::pod_fields::{self, Kind};
 
 pub use resize::{Actuated, Amounts, Resize, Update};
 pub(crate) use sandbox::compute as compute_sandbox;

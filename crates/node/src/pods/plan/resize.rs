@@ -11,8 +11,8 @@ use plimsoll_core::object::pod::Requirements;
 use plimsoll_core::resources::{Bytes, Millicores, ResourceList, ResourceName};
 
 use super::{Input, Kill, KillReason, Plan};
+use crate::pod_fields;
 use crate::pods::observed;
-use crate::pods::pod_fields;
 
 /// Requests and limits of cpu and memory; zero for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

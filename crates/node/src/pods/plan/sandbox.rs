@@ -5,8 +5,8 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Input, Plan, SandboxPlan, Start};
+use crate::pod_fields::{self, Kind};
 use crate::pods::observed::{Observed, State};
-use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 
 /// The sandbox to use: the newest one if it is the only ready one and has what the pod needs.

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::timestamp::Timestamp;
 
+use crate::pod_fields;
 use crate::pods::back_off::{BackOff, Wait};
 use crate::pods::observed::{Observed, State};
-use crate::pods::pod_fields;
 
 /// When a container may be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub fn due(
                 "back-off {} restarting failed container={} pod={}",
                 go_duration(wait.delay),
                 container.name,
-                pod_fields::described(pod)
+                pod_fields::display_pod(pod)
             );
             Due::Later { wait, message }
         }

@@ -7,12 +7,13 @@ use plimsoll_core::resources::ResourceName;
 use tokio::sync::watch;
 
 use super::table::{Begun, Source};
+use crate::pod_fields;
+use crate::pods::Host;
 use crate::pods::admission::{self, Admission, Rejection};
 use crate::pods::note::Note;
 use crate::pods::resize::{self, Allocation};
 use crate::pods::status::{self, Forced};
 use crate::pods::worker::{self, Desired, End, Record, Shared, grace};
-use crate::pods::{Host, pod_fields};
 
 /// One pod and its worker.
 #[derive(Debug)]

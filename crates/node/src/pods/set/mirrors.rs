@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::Pods;
 use super::table::{Source, Table, full_name};
-use crate::pods::pod_fields;
+use crate::pod_fields;
 
 /// What is to be done about images of static pods.
 #[derive(Clone, Debug, PartialEq)]

@@ -33,7 +33,8 @@ use super::note::{Note, reason};
 use super::reports::Reports;
 use super::status::Forced;
 use super::worker::{Shared, grace};
-use super::{Clock, Host, Settings, pod_fields};
+use super::{Clock, Host, Settings};
+use crate::pod_fields;
 
 use entry::{Entry, Kill};
 use table::Table;
@@ -262,7 +263,7 @@ impl Pods {
         let note = Note::warning(reason::EXCEEDED_GRACE_PERIOD, message);
         self.0.shared.host.record(&pod, note);
         Err(KillTimeout {
-            pod: pod_fields::described(&pod),
+            pod: pod_fields::display_pod(&pod),
         })
     }
 

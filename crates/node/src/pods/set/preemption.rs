@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::Pods;
 use super::entry::{Kill, Room};
 use super::table::{Source, Table, full_name};
-use super::{Pods, pod_fields};
+use crate::pod_fields;
 use crate::pods::note::{Note, reason};
 use crate::pods::status::Forced;
 

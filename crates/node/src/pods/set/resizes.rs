@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Pod;
 use super::Pods;
 use super::entry::Entry;
 use super::table::Table;
+use crate::pod_fields;
 use crate::pods::admission;
 use crate::pods::note::{Note, reason};
-use crate::pods::pod_fields;
 use crate::pods::resize::{self, DEFERRED, IN_PROGRESS, PENDING};
 
 impl Pods {

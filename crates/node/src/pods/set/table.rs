@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::entry::Entry;
+use crate::pod_fields;
 use crate::pods::note::Note;
-use crate::pods::pod_fields;
 use crate::pods::status::Forced;
 
 /// Where pods come from.

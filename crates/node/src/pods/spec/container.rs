@@ -15,7 +15,7 @@ use crate::volumes::{MountedVolumes, Sources};
 use super::env::{self, EnvInput};
 use super::mounts::{self, MountInput};
 use super::security::{ImageUser, container_security};
-use super::{NodeFacts, SpecError, labels, resources};
+use super::{NodeContext, SpecError, labels, resources};
 
 /// A container to be made.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct ContainerInput<'a> {
 
 /// The config of a container. Directories and files that it needs are made.
 pub async fn container_config(
-    node: &NodeFacts,
+    node: &NodeContext,
     sources: &dyn Sources,
     input: &ContainerInput<'_>,
 ) -> Result<ContainerConfig, SpecError> {
@@ -140,7 +140,7 @@ fn device_mount(mount: &DeviceMount) -> Mount {
 }
 
 fn linux_config(
-    node: &NodeFacts,
+    node: &NodeContext,
     input: &ContainerInput<'_>,
 ) -> Result<LinuxContainerConfig, SpecError> {
     let view = PodView::from_api(input.pod).map_err(SpecError::Quantities)?;

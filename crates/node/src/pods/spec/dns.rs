@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Pod, PodDNSConfig};
 use plimsoll_runtime::wire::DnsConfig;
 
+use super::NodeContext;
 use super::sandbox::Warning;
-use super::{NodeFacts, display_pod, identity};
+use crate::pod_fields::{display_pod, identity};
 
 const MOST_SERVERS: usize = 3;
 const MOST_SEARCHES: usize = 32;
@@ -58,7 +59,7 @@ enum Kind {
 
 /// The resolver of a pod. `host` is the node's own, `None` where it is configured to have none.
 pub fn pod_dns(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: &Pod,
     host: Option<&DnsConfig>,
     warnings: &mut Vec<Warning>,
@@ -96,7 +97,7 @@ pub fn pod_dns(
     config
 }
 
-fn cluster_dns(node: &NodeFacts, pod: &Pod, host: Option<&DnsConfig>) -> DnsConfig {
+fn cluster_dns(node: &NodeContext, pod: &Pod, host: Option<&DnsConfig>) -> DnsConfig {
     let (namespace, _, _) = identity(pod);
     let domain = &node.cluster_domain;
     let mut searches = Vec::new();
@@ -118,7 +119,7 @@ fn cluster_dns(node: &NodeFacts, pod: &Pod, host: Option<&DnsConfig>) -> DnsConf
 }
 
 /// Without any resolver the machine itself is used, as resolvers do that have no server configured.
-fn without_resolver(node: &NodeFacts) -> DnsConfig {
+fn without_resolver(node: &NodeContext) -> DnsConfig {
     let loopback = |ip: &std::net::IpAddr| if ip.is_ipv6() { "::1" } else { "127.0.0.1" };
     let mut servers: Vec<String> = node.ips.iter().map(|ip| loopback(ip).to_owned()).collect();
     if servers.is_empty() {

@@ -5,7 +5,8 @@
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::syntax;
 
-use super::{SpecError, identity};
+use super::SpecError;
+use crate::pod_fields::identity;
 
 /// Host names are cut to what DNS allows in one label.
 const LONGEST_HOST_NAME: usize = 63;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, LifecycleHandler, Pod};
 
-use super::identity;
+use crate::pod_fields::identity;
 
 /// Label: the pod's name.
 pub const POD_NAME: &str = "io.kubernetes.pod.name";

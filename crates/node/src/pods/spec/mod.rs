@@ -2,11 +2,11 @@
 //!
 //! [`sandbox_config`] and [`container_config`] turn a pod into the messages of CRI, with upstream's
 //! rules and words. What they cannot see themselves comes in as plain data: the node as
-//! [`NodeFacts`], mounted volumes, addresses, the image's user; ConfigMaps, Secrets and Services
+//! [`NodeContext`], mounted volumes, addresses, the image's user; ConfigMaps, Secrets and Services
 //! through [`Sources`](crate::volumes::Sources). Containers whose config cannot be made wait with
 //! reason `CreateContainerConfigError` and the text of [`SpecError`].
 //!
-//! Reading order: [`NodeFacts`], [`sandbox_config`] with [`dns`] and [`hostname`],
+//! Reading order: [`NodeContext`], [`sandbox_config`] with [`dns`] and [`hostname`],
 //! [`container_config`] with [`mod@env`], [`mounts`], [`security`], [`resources`], [`labels`].
 
 mod container;
@@ -27,37 +27,15 @@ pub(crate) mod testing;
 
 pub use container::{ContainerInput, container_config};
 pub use error::SpecError;
-pub use node::NodeFacts;
+pub use node::NodeContext;
 pub(crate) use node::pod_dir;
 pub use sandbox::{Sandbox, Warning, sandbox_config};
 
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::Pod;
 
-/// The containers of a pod that are in the spec from the start: init containers, then regular ones.
-pub fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
-    spec.init_containers
-        .iter()
-        .flatten()
-        .chain(&spec.containers)
-}
-
-/// Namespace, name and uid as texts; empty where missing.
-pub(crate) fn identity(pod: &Pod) -> (&str, &str, &str) {
-    let meta = &pod.metadata;
-    (
-        meta.namespace.as_deref().unwrap_or_default(),
-        meta.name.as_deref().unwrap_or_default(),
-        meta.uid.as_deref().unwrap_or_default(),
-    )
-}
-
-/// A pod as messages name it: `name_namespace(uid)`.
-pub fn display_pod(pod: &Pod) -> String {
-    let (namespace, name, uid) = identity(pod);
-    format!("{name}_{namespace}({uid})")
-}
+use crate::pod_fields::identity;
 
 /// The directory of a pod's logs.
 pub fn pod_log_directory(pod_logs_dir: &Path, pod: &Pod) -> PathBuf {

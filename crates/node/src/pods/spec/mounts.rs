@@ -16,13 +16,14 @@ use crate::volumes::MountedVolumes;
 use super::env::{Environment, expand_sub_path};
 use super::hostname::{self, PodName};
 use super::sub_path::SubPath;
-use super::{NodeFacts, SpecError, hosts_file, identity, labels, pod_log_directory};
+use super::{NodeContext, SpecError, hosts_file, labels, pod_log_directory};
+use crate::pod_fields::identity;
 
 /// All that mounts are made from.
 #[derive(Clone, Copy, Debug)]
 pub struct MountInput<'a> {
     /// The node.
-    pub node: &'a NodeFacts,
+    pub node: &'a NodeContext,
     /// The pod.
     pub pod: &'a Pod,
     /// The container.
@@ -169,7 +170,7 @@ fn propagation(mode: Option<&str>) -> Result<MountPropagation, SpecError> {
     }
 }
 
-fn recursive_read_only(mount: &VolumeMount, node: &NodeFacts) -> Result<bool, SpecError> {
+fn recursive_read_only(mount: &VolumeMount, node: &NodeContext) -> Result<bool, SpecError> {
     let mode = match mount.recursive_read_only.as_deref() {
         None | Some("Disabled") => return Ok(false),
         Some(mode) => mode,

@@ -9,7 +9,7 @@ use plimsoll_core::resources::ResourceList;
 
 /// What of the node goes into configs. Nothing here changes while the agent runs.
 #[derive(Clone, Debug)]
-pub struct NodeFacts {
+pub struct NodeContext {
     /// Addresses of the node; the first is the main one and its family comes first.
     pub ips: Vec<IpAddr>,
     /// `node.status.allocatable`, which stands in for limits that containers do not state.
@@ -41,7 +41,7 @@ pub struct NodeFacts {
     pub container_settings: ContainerSettings,
 }
 
-impl NodeFacts {
+impl NodeContext {
     /// The directory of a pod.
     pub fn pod_dir(&self, uid: &str) -> PathBuf {
         pod_dir(&self.root_dir, uid)

@@ -15,7 +15,8 @@ use plimsoll_runtime::wire::{
 };
 
 use super::security::{self, namespace_options};
-use super::{NodeFacts, SpecError, dns, hostname, identity, labels, pod_log_directory, resources};
+use super::{NodeContext, SpecError, dns, hostname, labels, pod_log_directory, resources};
+use crate::pod_fields::{containers, identity};
 
 /// A sandbox to be made.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub struct Warning {
 /// The sandbox of a pod. `resolver` is what the node's resolv.conf says, `None` where `resolvConf`
 /// is set to be empty; `user_namespace` is the node's or the pod's own.
 pub fn sandbox_config(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: &Pod,
     attempt: u32,
     resolver: Option<&DnsConfig>,
@@ -75,7 +76,7 @@ pub fn sandbox_config(
 }
 
 fn linux_config(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: &Pod,
     user_namespace: &UserNamespace,
 ) -> Result<LinuxPodSandboxConfig, SpecError> {
@@ -125,7 +126,7 @@ fn int64(value: i64) -> Int64Value {
 fn has_privileged_container(spec: &PodSpec) -> bool {
     let ephemeral = spec.ephemeral_containers.iter().flatten();
     let ephemeral = ephemeral.map(|container| container.security_context.as_ref());
-    let contexts = super::containers(spec).map(|container| container.security_context.as_ref());
+    let contexts = containers(spec).map(|container| container.security_context.as_ref());
     let mut contexts = contexts.chain(ephemeral).flatten();
     contexts.any(|context| context.privileged == Some(true))
 }

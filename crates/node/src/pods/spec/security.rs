@@ -15,7 +15,8 @@ use plimsoll_runtime::wire::{
     SeLinuxOption, SecurityProfile, SupplementalGroupsPolicy, UserNamespace,
 };
 
-use super::{NodeFacts, SpecError, display_pod};
+use super::{NodeContext, SpecError};
+use crate::pod_fields::display_pod;
 
 /// Hidden from containers unless `procMount` is `Unmasked`.
 const MASKED_PATHS: [&str; 12] = [
@@ -88,7 +89,7 @@ pub fn thermal_throttle_paths(sys_cpu: &Path) -> Vec<String> {
 
 /// The security context of a container.
 pub fn container_security(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: &Pod,
     container: &Container,
     user: &ImageUser,
@@ -146,22 +147,6 @@ fn effective(pod: Option<&PodSecurityContext>, own: Option<&SecurityContext>) ->
         effective.run_as_non_root = effective.run_as_non_root.or(pod.run_as_non_root);
     }
     effective
-}
-
-/// The user that all containers of a pod run as, if they agree on one.
-pub fn common_user(spec: &PodSpec) -> Option<i64> {
-    let of_pod = spec
-        .security_context
-        .as_ref()
-        .and_then(|pod| pod.run_as_user);
-    let ephemeral = spec.ephemeral_containers.iter().flatten();
-    let ephemeral = ephemeral.map(|container| container.security_context.as_ref());
-    let contexts = super::containers(spec).map(|container| container.security_context.as_ref());
-    let mut users = contexts
-        .chain(ephemeral)
-        .map(|context| context.and_then(|context| context.run_as_user).or(of_pod));
-    let first = users.next()??;
-    users.all(|user| user == Some(first)).then_some(first)
 }
 
 /// Refuses a container that must not run as root but would, or might.
@@ -271,7 +256,7 @@ fn profile(kind: ProfileType, localhost_ref: String) -> SecurityProfile {
 
 /// The seccomp profile of a container: its own, the pod's, or the node's default.
 fn seccomp(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: Option<&PodSecurityContext>,
     container: &Container,
 ) -> Result<SecurityProfile, SpecError> {

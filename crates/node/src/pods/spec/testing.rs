@@ -9,7 +9,7 @@ use plimsoll_core::resources::{Bytes, ResourceName};
 use plimsoll_runtime::wire::{IdMapping, NamespaceMode, UserNamespace};
 use serde_json::{Value, json};
 
-use super::NodeFacts;
+use super::NodeContext;
 
 /// The users of the node.
 pub(crate) fn of_node() -> UserNamespace {
@@ -62,9 +62,9 @@ pub(crate) fn container_settings() -> ContainerSettings {
 }
 
 /// A node with 4 CPUs and 8Gi to give, and its files in the directory.
-pub(crate) fn node(root_dir: impl Into<PathBuf>) -> NodeFacts {
+pub(crate) fn node(root_dir: impl Into<PathBuf>) -> NodeContext {
     let allocatable = [("cpu", "4"), ("memory", "8Gi")];
-    NodeFacts {
+    NodeContext {
         ips: vec!["192.0.2.1".parse().unwrap()],
         allocatable: allocatable
             .into_iter()

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{PodCondition, PodStatus};
 use plimsoll_core::object::pod::status::{DISRUPTION_TARGET, set_condition};
 
 use super::{Input, all_containers, find, is_restarting_all, known_disruption};
+use crate::pod_fields;
 use crate::pods::plan::compute_sandbox;
-use crate::pods::pod_fields;
 use crate::pods::restart;
 
 pub(super) const SCHEDULED: &str = "PodScheduled";

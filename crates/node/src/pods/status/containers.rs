@@ -12,9 +12,9 @@ use k8s_openapi::api::core::v1::{
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::{Input, Stage, is_restarting_all, resources};
+use crate::pod_fields::{self, Kind};
 use crate::pods::observed::{self, State};
 use crate::pods::plan::{Health, Verdict, has_created_any_app};
-use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 
 /// The reason in the status of containers that were removed so that all start over.

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::containers::UNKNOWN_END;
-use crate::pods::pod_fields;
+use crate::pod_fields;
 
 /// Gives every container that may have run an end, and the pod a terminal phase: a container whose end
 /// was not observed counts as failed. Static pods keep their phase.

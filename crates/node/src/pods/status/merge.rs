@@ -5,7 +5,7 @@ use plimsoll_core::object::pod::status::DISRUPTION_TARGET;
 use serde_json::{Map, Value, json};
 
 use super::{Timestamp, conditions};
-use crate::pods::pod_fields;
+use crate::pod_fields;
 
 /// The status to show, given that the API has `api`.
 ///

@@ -29,8 +29,8 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::observed::Observed;
 use super::plan::{Actuated, Results};
-use super::pod_fields;
 use super::restart;
+use crate::pod_fields;
 
 pub use last::close;
 pub use merge::{for_api, patch};

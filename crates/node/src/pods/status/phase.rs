@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::containers::RESTARTING_ALL;
 use super::{Input, Stage, find};
-use crate::pods::pod_fields;
+use crate::pod_fields;
 use crate::pods::restart;
 
 /// Where a container stands.

@@ -13,9 +13,9 @@ use plimsoll_core::resources::{Bytes, Millicores};
 use plimsoll_runtime::wire::LinuxContainerResources;
 
 use super::Input;
+use crate::pod_fields;
 use crate::pods::observed::{self, State};
 use crate::pods::plan::Amounts;
-use crate::pods::pod_fields;
 
 /// Requests of up to so many millicores look all the same in a cgroup.
 const MIN_REQUEST: Millicores = Millicores(2);

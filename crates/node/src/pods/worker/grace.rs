@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use crate::pod_fields;
 use crate::pods::plan::KillReason;
-use crate::pods::pod_fields;
 
 /// What the API gives pods that do not say.
 const DEFAULT_SECS: i64 = 30;

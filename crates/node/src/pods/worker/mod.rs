@@ -5,14 +5,14 @@
 //! it is woken or something is due. Once the pod is to end the worker only stops and cleans
 //! up, even if the desired state changes.
 //!
-//! Reading order: this file, `record` (what is known of a pod), `sync` (towards running), `start`
+//! Reading order: this file, `shared_state` (what is known of a pod), `sync` (towards running), `start`
 //! (one container), `resize` (limits in place), `stop` (towards the end), `grace` (how long that may take),
 //! `counting` (metrics).
 
 mod counting;
 pub(crate) mod grace;
-mod record;
 mod resize;
+mod shared_state;
 mod start;
 mod stop;
 mod sync;
@@ -36,11 +36,12 @@ use super::note::{Note, reason};
 use super::probe;
 use super::reports::Reports;
 use super::status::{Forced, Stage};
-use super::{Clock, Host, Settings, pod_fields};
+use super::{Clock, Host, Settings};
+use crate::pod_fields;
 
 pub(crate) use counting::probed;
 pub(crate) use grace::MIN_STOP;
-pub(crate) use record::Record;
+pub(crate) use shared_state::Record;
 
 /// After a failure that has no time of its own, a pod is looked at again after so long.
 const RETRY: Duration = Duration::from_secs(10);
@@ -119,7 +120,7 @@ enum Next {
 /// Has a worker work until nothing of its pod is left; `stopped` is set once nothing of the pod runs
 /// any more. If the worker panics, another takes over after a while: what is known of the pod is in
 /// its record, and what there is of it in the runtime.
-#[tracing::instrument(name = "pod", skip_all, fields(pod = %pod_fields::described(&record.pod())))]
+#[tracing::instrument(name = "pod", skip_all, fields(pod = %pod_fields::display_pod(&record.pod())))]
 pub(crate) async fn keep(
     record: Arc<Record>,
     desired: watch::Receiver<Desired>,

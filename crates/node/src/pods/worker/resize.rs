@@ -11,11 +11,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use plimsoll_core::object::pod::{Overhead, PodView};
 use plimsoll_core::resources::{Bytes, Millicores, ResourceName};
 
+use crate::pod_fields;
 use crate::pods::host::Resource;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::State;
 use crate::pods::plan::{Actuated, Amounts, Resize, Update};
-use crate::pods::pod_fields;
 use crate::pods::resize::{self, ERROR, IN_PROGRESS};
 
 use super::Worker;
@@ -165,7 +165,7 @@ impl Worker {
         }
         let usage = self.shared().host.memory_usage(pod).await;
         let usage = usage.map_err(|_| {
-            let pod = pod_fields::described(pod);
+            let pod = pod_fields::display_pod(pod);
             format!("unable to read memory usage for pod {pod:?}")
         })?;
         let mut problems = Vec::new();

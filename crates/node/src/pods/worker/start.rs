@@ -8,11 +8,11 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_runtime::wire::PodSandboxConfig;
 use tokio::time::Instant;
 
+use crate::pod_fields::{self, Part};
 use crate::pods::hook::Hook;
 use crate::pods::host::ContainerRequest;
 use crate::pods::note::{Note, about, reason};
 use crate::pods::plan::{self, Amounts, Due, Kill, KillReason};
-use crate::pods::pod_fields::{self, Part};
 use crate::pods::status::StartFailure;
 
 use super::counting::container_type;
@@ -59,7 +59,7 @@ impl Worker {
                 let note = format!(
                     "Back-off restarting failed container {} in pod {}",
                     container.name,
-                    pod_fields::described(pod)
+                    pod_fields::display_pod(pod)
                 );
                 self.record_event(pod, container, Note::warning(reason::BACK_OFF, note), None);
                 self.remember_failure(container, "CrashLoopBackOff", message);

@@ -8,11 +8,11 @@ use plimsoll_runtime::Error;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::pod_fields;
 use crate::pods::hook::Hook;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::{self, State};
 use crate::pods::plan::{Kill, KillReason, Reset};
-use crate::pods::pod_fields;
 use crate::pods::status::Stage;
 
 use super::grace::{self, Deadline, MIN_STOP};

@@ -8,12 +8,12 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_runtime::wire::PodSandboxConfig;
 use tokio::time::Instant;
 
+use crate::pod_fields::{self, Kind};
 use crate::pods::host::PrepareError;
 use crate::pods::look::look;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::{Observed, Sandbox};
 use crate::pods::plan::{self, Plan};
-use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 use crate::pods::status::Forced;
 

@@ -1,4 +1,4 @@
-//! `/metrics`: what the agent did; `record` has the verbs that count.
+//! `/metrics`: what the agent did; `recording` has the verbs that count.
 //!
 //! Matches v1.36 pkg/kubelet/metrics/metrics.go, as far as there is something to count here.
 

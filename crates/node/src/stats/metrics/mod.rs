@@ -14,7 +14,7 @@ mod labels;
 mod plain_counter;
 mod probes;
 mod process;
-mod record;
+mod recording;
 mod resource;
 mod series;
 mod volumes;
@@ -22,4 +22,6 @@ mod volumes;
 pub use exposition::CONTENT_TYPE;
 pub use kubelet::KubeletMetrics;
 pub(crate) use probes::{ProbeResult, Probed};
-pub(crate) use record::{Answered, CgroupOperation, ContainerType, PodCounts, PodStart, SyncType};
+pub(crate) use recording::{
+    Answered, CgroupOperation, ContainerType, PodCounts, PodStart, SyncType,
+};

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::super::disk_records::{ContainerRecord, now_nanos};
 use super::super::files::{self, Durability};
 use super::super::images::{ImageConfig, RootOwner};
 use super::super::layout::ContainerDir;
-use super::super::record::{ContainerRecord, now_nanos};
 use super::super::spec::{self, Accounts, ImageVolume};
 use super::super::table::{Container, Phase, Sandbox};
 use super::super::users::Users;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::super::cgroup::devices;
+use super::super::disk_records::StartedRecord;
 use super::super::files;
 use super::super::job::{Job, MonitorJob};
 use super::super::process_id::ProcessId;
-use super::super::record::StartedRecord;
 use super::super::table::{Container, Phase, lock};
 use super::super::{Embedded, blocking, resources, signal, spec};
 use super::{check_ready, write_config};

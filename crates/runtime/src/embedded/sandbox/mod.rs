@@ -10,11 +10,11 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::sync::watch;
 
+use super::disk_records::{SandboxRecord, now_nanos};
 use super::files::{self, Durability};
 use super::job::{Job, PauseJob};
 use super::layout::SandboxDir;
 use super::process_id::ProcessId;
-use super::record::{SandboxRecord, now_nanos};
 use super::spec::sandbox_options;
 use super::table::{Sandbox, lock};
 use super::users::{self, Users};

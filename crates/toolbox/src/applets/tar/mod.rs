@@ -35,7 +35,7 @@ const ACCEPTED: Accepted = Accepted {
     stops_at_operand: false,
 };
 
-pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
+pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let options = Options::parse(&with_dashes(args), ACCEPTED)?;
     let modes = ['c', 'x', 't']
         .into_iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::object::node::NodeView;
 use crate::scheduling::cluster::{Cluster, NodeState};
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::pod::{AffinityTerm, SchedulingPod};
 
 use super::{incoming_term_matches, with_selected_namespaces};

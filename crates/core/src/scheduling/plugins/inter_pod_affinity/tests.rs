@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::object::node::NodeView;
-use crate::scheduling::plugin::Code;
+use crate::scheduling::plugin_names::Code;
 use crate::scheduling::profile::Profile;
 
 fn pod(name: &str, spec: Value) -> Arc<SchedulingPod> {

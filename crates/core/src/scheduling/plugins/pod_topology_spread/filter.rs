@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::object::node::NodeView;
 use crate::object::taint::ComparisonOperators;
 use crate::scheduling::cluster::NodeState;
-use crate::scheduling::plugin::{FilterPlugin, Rejection};
+use crate::scheduling::plugin_names::{FilterPlugin, Rejection};
 use crate::scheduling::pod::{SchedulingPod, SpreadConstraint};
 
 use super::{count_on_node, has_all_keys, is_included};

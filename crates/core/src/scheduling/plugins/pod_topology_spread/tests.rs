@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::object::taint::ComparisonOperators::Disabled;
-use crate::scheduling::plugin::Code;
+use crate::scheduling::plugin_names::Code;
 
 fn node(name: &str, zone: Option<&str>, pods: &[&Arc<SchedulingPod>]) -> NodeState {
     let mut labels = json!({"kubernetes.io/hostname": name});

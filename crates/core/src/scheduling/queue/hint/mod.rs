@@ -28,7 +28,7 @@ mod volume_zone;
 use super::action::Action;
 use super::event::{Change, ClusterEvent, Object, Resource};
 use super::facts::{PersistentVolumeClaimFacts, PodFacts};
-use super::plugin::Plugin;
+use super::rejector::Plugin;
 
 #[cfg(test)]
 mod tests;

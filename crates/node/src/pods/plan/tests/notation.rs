@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
+use crate::pod_fields;
 use crate::pods::observed::{self, Sandbox, State};
 use crate::pods::plan::{Health, Plan, Results, Start, Verdict};
-use crate::pods::pod_fields;
 use crate::pods::spec::labels::container_hash;
 
 pub(super) fn pod(policy: &str, containers: &str) -> Pod {

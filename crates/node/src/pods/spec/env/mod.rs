@@ -19,7 +19,8 @@ use crate::volumes::downward::{self, Addresses};
 use crate::volumes::{MountedVolumes, Objects, Sources};
 
 use super::sub_path::read_in_volume;
-use super::{NodeFacts, SpecError, display_pod, identity};
+use super::{NodeContext, SpecError};
+use crate::pod_fields::{display_pod, identity};
 use expansion::{expand, reference};
 
 /// Variables by name.
@@ -29,7 +30,7 @@ pub type Environment = BTreeMap<String, Vec<u8>>;
 #[derive(Clone, Copy, Debug)]
 pub struct EnvInput<'a> {
     /// The node.
-    pub node: &'a NodeFacts,
+    pub node: &'a NodeContext,
     /// The pod.
     pub pod: &'a Pod,
     /// The container.

@@ -24,7 +24,7 @@ fn volumes(root: &Path) -> MountedVolumes {
 
 struct Case {
     dir: tempfile::TempDir,
-    node: NodeFacts,
+    node: NodeContext,
     spec: Value,
     container: Value,
     ips: Vec<String>,

@@ -286,26 +286,6 @@ fn app_armor_is_the_containers_the_annotations_or_the_pods() {
 }
 
 #[test]
-fn a_pod_has_a_user_only_if_all_its_containers_agree() {
-    let common = |pod: Option<i64>, users: &[Option<i64>]| {
-        let containers: Vec<_> = users
-            .iter()
-            .enumerate()
-            .map(|(i, user)| {
-                json!({"name": format!("c{i}"), "securityContext": {"runAsUser": user}})
-            })
-            .collect();
-        let spec = json!({"securityContext": {"runAsUser": pod}, "containers": containers});
-        common_user(pod_with(spec).spec.as_ref().unwrap())
-    };
-    assert_eq!(common(None, &[None]), None);
-    assert_eq!(common(Some(5), &[None, None]), Some(5));
-    assert_eq!(common(Some(5), &[Some(6), Some(6)]), Some(6));
-    assert_eq!(common(Some(5), &[Some(6), None]), None);
-    assert_eq!(common(None, &[Some(6), None]), None);
-}
-
-#[test]
 fn an_image_that_says_nothing_runs_as_root() {
     use plimsoll_runtime::wire::Image;
     assert_eq!(ImageUser::from_image(None), ImageUser::Id(0));

@@ -18,11 +18,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 use super::super::cgroup::{Cgroup, Machine};
+use super::super::disk_records::{
+    ExitRecord, START_ERROR, START_ERROR_CODE, StartedRecord, now_nanos,
+};
 use super::super::files::{self, Durability};
 use super::super::job::{MonitorJob, Reply};
 use super::super::layout::{ContainerDir, short_socket_path};
 use super::super::process_id::ProcessId;
-use super::super::record::{ExitRecord, START_ERROR, START_ERROR_CODE, StartedRecord, now_nanos};
 use super::container::{self, Running};
 use super::fork::fork;
 use super::log::LogFile;

@@ -3,8 +3,7 @@
 //! Nothing here makes decisions. [`process`] (identity of this process), [`holder`] (which process
 //! has a port or a lock), [`clock`] (the time), [`watching`] (every change of a kind), [`informer`]
 //! (objects kept in memory), [`events`] (events about objects), [`skip_verification`] (TLS with any
-//! server), [`accept_loop`] (incoming connections), [`open_files`] (how many of them), [`splice`]
-//! (two connections joined), [`supervision`] (tasks that are restarted), [`restarts`] (how often).
+//! server), [`accept_loop`] (incoming connections), [`splice`] (two connections joined), [`supervision`] (tasks that are restarted), [`restarts`] (how often).
 //! For tests, with the feature of that name, `testing`: an API server in memory.
 
 pub mod accept_loop;
@@ -12,7 +11,6 @@ pub mod clock;
 pub mod events;
 pub mod holder;
 pub mod informer;
-pub mod open_files;
 pub mod process;
 pub mod restarts;
 pub mod skip_verification;

@@ -1,6 +1,6 @@
 //! The image `plimsoll.dev/demo`: the toolbox, compiled by the build script.
 
-use plimsoll_node::image::BuiltinImage;
+use plimsoll_runtime::image::BuiltinImage;
 
 pub(crate) const IMAGE: BuiltinImage = BuiltinImage {
     program: include_bytes!(concat!(env!("OUT_DIR"), "/toolbox")),

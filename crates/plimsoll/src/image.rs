@@ -8,13 +8,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
-use plimsoll_node::image::catalogue::Record;
-use plimsoll_node::image::configuration::Start;
-use plimsoll_node::image::import::{self, Options, Source};
-use plimsoll_node::image::pull::credentials;
-use plimsoll_node::image::{self, Reference, Registries, Store};
-use plimsoll_node::runtime::wire::AuthConfig;
 use plimsoll_report::text::Table;
+use plimsoll_runtime::image::catalogue::Record;
+use plimsoll_runtime::image::configuration::Start;
+use plimsoll_runtime::image::import::{self, Options, Source};
+use plimsoll_runtime::image::pull::credentials;
+use plimsoll_runtime::image::{self, Reference, Registries, Store};
+use plimsoll_runtime::wire::AuthConfig;
 
 use crate::exit::Exit;
 use crate::failure::Advise;

@@ -138,9 +138,9 @@ fn main() -> ExitCode {
     // Helpers of a node have to be single-threaded and small: they come first.
     match std::env::args_os().nth(1) {
         Some(word) if word == node::RUNTIME_HELPER => {
-            return plimsoll_node::runtime::embedded::helper_main();
+            return plimsoll_runtime::embedded::helper_main();
         }
-        Some(word) if word == node::DISK_WALKER => return plimsoll_node::walk::walker_main(),
+        Some(word) if word == node::DISK_WALKER => return plimsoll_runtime::walk::walker_main(),
         _ => {}
     }
     let cli = Cli::parse();

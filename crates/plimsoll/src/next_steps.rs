@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Api, Client};
 use plimsoll_client::watching::wait_for;
-use plimsoll_node::image::builtin::NAME;
+use plimsoll_runtime::image::builtin::NAME;
 
 use crate::logging;
 use crate::node::DEFAULT_DATA_DIR;

@@ -11,10 +11,10 @@ use clap::Args;
 use plimsoll_apiserver::auth::authority::{Term, kubeconfig, write_private};
 use plimsoll_apiserver::server::{Options, Server, is_over, serve};
 use plimsoll_apiserver::store::Store;
-use plimsoll_client::open_files;
 use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
 use plimsoll_core::admission::overcommit::{Override, Settings, Variant};
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::open_files;
 use tokio::net::TcpListener;
 
 use crate::audit::AuditArguments;

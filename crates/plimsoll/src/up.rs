@@ -9,13 +9,13 @@ use clap::Args;
 use plimsoll_apiserver::auth::authority::{Authority, Term};
 use plimsoll_apiserver::auth::identity::User;
 use plimsoll_apiserver::server::{Server, is_over};
-use plimsoll_client::open_files;
 use plimsoll_client::supervision::Weight;
 use plimsoll_control::{controllers, scheduler};
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_node::agent::{self, Serving};
-use plimsoll_node::huge_pages::use_huge_pages;
 use plimsoll_node::identity::request::KeyedCertificate;
+use plimsoll_runtime::huge_pages::use_huge_pages;
+use plimsoll_runtime::open_files;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

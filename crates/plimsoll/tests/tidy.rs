@@ -10,7 +10,7 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 12] = [
     (
         "plimsoll",
         &[
@@ -20,6 +20,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
             "plimsoll-core",
             "plimsoll-node",
             "plimsoll-report",
+            "plimsoll-runtime",
         ],
     ),
     ("plimsoll-apiserver", &["plimsoll-client", "plimsoll-core"]),
@@ -27,8 +28,12 @@ const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
     ("plimsoll-client", &["plimsoll-core"]),
     ("plimsoll-control", &["plimsoll-client", "plimsoll-core"]),
     ("plimsoll-core", &[]),
-    ("plimsoll-node", &["plimsoll-client", "plimsoll-core"]),
+    (
+        "plimsoll-node",
+        &["plimsoll-client", "plimsoll-core", "plimsoll-runtime"],
+    ),
     ("plimsoll-report", &["plimsoll-core"]),
+    ("plimsoll-runtime", &["plimsoll-core"]),
     ("plimsoll-test-runner", &[]),
     ("plimsoll-testkit", &[]),
     ("plimsoll-toolbox", &[]),

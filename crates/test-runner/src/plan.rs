@@ -15,7 +15,7 @@ pub(crate) struct Case {
     /// The tier it runs in: its own, or fuzz.
     pub(crate) tier: Tier,
     pub(crate) mode: ExecutionMode,
-    /// `node/lib cgroup::tests::x`.
+    /// `runtime/lib cgroup::tests::x`.
     pub(crate) id: String,
 }
 

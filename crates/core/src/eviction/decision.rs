@@ -229,7 +229,7 @@ pub enum Verdict {
     /// A pod has to go.
     Evicting(Starvation),
     /// A pod would have to go, but there is none, or none that may be evicted.
-    NobodyToEvict(Starvation),
+    NoPodToEvict(Starvation),
     /// Evicting pods could not help, and one was evicted not long ago.
     BackingOff(Starvation),
 }

@@ -124,7 +124,7 @@ impl Engine {
             true => self.step_pass(now, input),
             false => self.decide(now, Verdict::NothingToWatch, Vec::new()),
         };
-        if matches!(decision.verdict, Verdict::NobodyToEvict(_)) {
+        if matches!(decision.verdict, Verdict::NoPodToEvict(_)) {
             decision.is_repeated = now < self.quiet_until;
             if !decision.is_repeated {
                 self.quiet_until = now + INTERVAL;
@@ -416,7 +416,7 @@ impl Engine {
                 actions.push(Action::Evict(Arc::new(eviction)));
                 Verdict::Evicting(starvation)
             }
-            None => Verdict::NobodyToEvict(starvation),
+            None => Verdict::NoPodToEvict(starvation),
         };
         Decision {
             stats_ages: choice.stats_ages,

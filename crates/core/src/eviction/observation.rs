@@ -124,7 +124,8 @@ impl Reading {
     }
 }
 
-fn format_of(signal: Signal) -> Format {
+/// How amounts of a signal are printed.
+pub(super) fn format_of(signal: Signal) -> Format {
     match signal.resource() {
         StarvedResource::Memory | StarvedResource::EphemeralStorage => Format::BinarySi,
         StarvedResource::Inodes | StarvedResource::Pids => Format::DecimalSi,

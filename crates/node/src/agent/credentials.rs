@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
+use plimsoll_runtime::wire::AuthConfig;
 use serde::Deserialize;
-
-use crate::runtime::wire::AuthConfig;
 
 /// Docker Hub as docker's own configuration calls it.
 const DEFAULT_REGISTRY: &str = "index.docker.io/v1/";

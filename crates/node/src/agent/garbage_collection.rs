@@ -141,7 +141,7 @@ impl GarbageCollection {
     }
 }
 
-fn log_failure(done: Result<(), crate::runtime::Error>) {
+fn log_failure(done: Result<(), plimsoll_runtime::Error>) {
     if let Err(error) = done {
         tracing::warn!(error = error.chain(), "garbage collection failed");
     }

@@ -16,22 +16,22 @@ use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::taint::ComparisonOperators;
 use plimsoll_core::resources::Bytes;
+use plimsoll_runtime::cgroup::NodeCgroups;
+use plimsoll_runtime::wire::{
+    AuthConfig, ContainerConfig, DnsConfig, LinuxContainerResources, PodSandboxConfig,
+    UserNamespace,
+};
+use plimsoll_runtime::{self as runtime, Runtime};
 use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
 use super::user_namespaces::UserNamespaces;
-use crate::cgroup::NodeCgroups;
 use crate::pods::admission::{Confinement, Facts};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::{Level, Note};
 use crate::pods::spec::security::ImageUser;
 use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
-use crate::runtime::wire::{
-    AuthConfig, ContainerConfig, DnsConfig, LinuxContainerResources, PodSandboxConfig,
-    UserNamespace,
-};
-use crate::runtime::{self, Runtime};
-use crate::volumes::{Sources, VolumeError, Volumes};
+use crate::volumes::{SourceError, Sources, VolumeError, Volumes};
 
 /// The node, for its pods.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl NodeHost {
     /// Runs something that blocks on the kernel with the cgroups.
     async fn with_cgroups<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&NodeCgroups) -> Result<T, crate::cgroup::Error> + Send + 'static,
+        work: impl FnOnce(&NodeCgroups) -> Result<T, plimsoll_runtime::cgroup::Error> + Send + 'static,
     ) -> Result<T, HostError> {
         let cgroups = Arc::clone(&self.cgroups);
         let done = tokio::task::spawn_blocking(move || work(&cgroups)).await;
@@ -247,6 +247,24 @@ impl Host for NodeHost {
             Err(error) => tracing::warn!(%error, "failed to list cgroups of pods"),
         }
         left
+    }
+
+    /// Matches v1.36 pkg/kubelet/runtimeclass/runtimeclass_manager.go, `LookupRuntimeHandler`.
+    async fn runtime_handler(&self, pod: &Pod) -> Result<String, HostError> {
+        let spec = pod.spec.as_ref();
+        let name = spec.and_then(|spec| spec.runtime_class_name.as_deref());
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return Ok(String::new());
+        };
+        match self.sources.runtime_class(name).await {
+            Ok(class) => Ok(class.map(|class| class.handler).unwrap_or_default()),
+            Err(SourceError::NotFound { .. }) => Err(HostError::new(format!(
+                "runtimeclass.node.k8s.io \"{name}\" not found"
+            ))),
+            Err(error) => Err(HostError::new(format!(
+                "failed to lookup RuntimeClass {name}: {error}"
+            ))),
+        }
     }
 
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {

@@ -11,6 +11,8 @@ use plimsoll_core::eviction::record::lines::LinesRecord;
 use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::resources::ResourceList;
 use plimsoll_core::threshold::Signal;
+use plimsoll_runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter, PodSandboxState};
+use plimsoll_runtime::{self as runtime, Runtime};
 use serde_json::Value;
 
 use super::measure::Meter;
@@ -19,8 +21,6 @@ use super::ranking::ranking;
 use super::vitals::Vitals;
 use crate::eviction::Journal;
 use crate::pods::Pods;
-use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter, PodSandboxState};
-use crate::runtime::{self, Runtime};
 use crate::server::{Metrics, Node, Trouble};
 
 /// The agent behind the kubelet API.
@@ -121,7 +121,7 @@ impl Node for KubeletApi {
                     ..Container::default()
                 });
         }
-        let ready = |sandbox: &crate::runtime::wire::PodSandbox| {
+        let ready = |sandbox: &plimsoll_runtime::wire::PodSandbox| {
             sandbox.state() == PodSandboxState::SandboxReady
         };
         let pods = sandboxes.into_iter().filter(ready).map(|sandbox| {

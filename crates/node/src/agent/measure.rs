@@ -16,24 +16,24 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceName;
 use plimsoll_core::threshold::{DiskLayout, Signal, StarvedResource};
+use plimsoll_runtime as runtime;
+use plimsoll_runtime::cgroup::parse_own_cgroup;
+use plimsoll_runtime::walk::Walker;
+use plimsoll_runtime::wire::{
+    Container, ContainerFilter, ContainerState, FilesystemUsage, PodSandbox, PodSandboxFilter,
+    PodSandboxState,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::host::NodeHost;
 use super::options::{Options, RuntimeChoice};
-use crate::cgroup::parse_own_cgroup;
 use crate::pods::reports::Report;
 use crate::pods::{Pods, pod_fields, spec};
-use crate::runtime;
-use crate::runtime::wire::{
-    Container, ContainerFilter, ContainerState, FilesystemUsage, PodSandbox, PodSandboxFilter,
-    PodSandboxState,
-};
 use crate::stats::metrics::{KubeletMetrics, PodCounts};
 use crate::stats::{self, Collector, RootFs, RuntimeFs, VolumeMeasure};
 use crate::volumes::MountedVolume;
-use crate::walk::Walker;
 
 /// How often everything is measured.
 const EVERY: Duration = Duration::from_secs(10);
@@ -386,7 +386,7 @@ impl Meter {
 
     async fn writable_layers(&self) -> Result<BTreeMap<String, FilesystemUsage>, runtime::Error> {
         let stats = self.host.runtime.list_container_stats().await?.into_iter();
-        let layer = |stats: crate::runtime::wire::ContainerStats| {
+        let layer = |stats: plimsoll_runtime::wire::ContainerStats| {
             Some((stats.attributes?.id, stats.writable_layer?))
         };
         Ok(stats.filter_map(layer).collect())

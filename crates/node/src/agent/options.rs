@@ -7,13 +7,13 @@ use plimsoll_core::allocatable::Machine;
 use plimsoll_core::cgroup::{CgroupName, CgroupPath, Driver};
 use plimsoll_core::config::{CgroupDriver, NodeConfig};
 use plimsoll_core::eviction::MemorySource;
+use plimsoll_runtime::image::{BuiltinImage, MaxImageSize};
+use plimsoll_runtime::sysctl::Sysctls;
 use tokio::sync::watch;
 
 use crate::eviction::Waking;
 use crate::eviction::protect::Protection;
 use crate::identity::request::KeyedCertificate;
-use crate::image::{BuiltinImage, MaxImageSize};
-use crate::sysctl::Sysctls;
 use crate::teardown::footprint::{self, Footprint};
 
 /// The options of an agent.

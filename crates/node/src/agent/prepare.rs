@@ -7,6 +7,13 @@ use plimsoll_core::allocatable::{
     Allocatable, DevicePlugins, NodeResources, Settings, compute_allocatable,
 };
 use plimsoll_core::resources::{Bytes, ResourceName};
+use plimsoll_runtime::Runtime;
+use plimsoll_runtime::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings};
+use plimsoll_runtime::cri::{self, Cri};
+use plimsoll_runtime::embedded::{self, Embedded};
+use plimsoll_runtime::image::{ImageService, Registries, Store};
+use plimsoll_runtime::sysctl::tunables;
+use plimsoll_runtime::walk::Walker;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::host::chain;
@@ -14,16 +21,10 @@ use super::options::{EmbeddedChoice, Options, RuntimeChoice};
 use super::settings;
 use super::user_namespaces::{UserNamespaceError, UserNamespaces};
 use super::walks::walker;
-use crate::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings, tunables};
-use crate::image::{ImageService, Registries, Store};
 use crate::machine::{self, LocalMachine, read_local_machine};
 use crate::pods::spec::NodeFacts;
 use crate::pods::spec::security::thermal_throttle_paths;
-use crate::runtime::Runtime;
-use crate::runtime::cri::{self, Cri};
-use crate::runtime::embedded::{self, Embedded};
 use crate::teardown::holder::{Claim, ClaimError};
-use crate::walk::Walker;
 
 /// Why an agent does not start.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +43,7 @@ pub enum StartError {
     },
     /// Its cgroups cannot be set up.
     #[error("cannot set up the cgroups of pods")]
-    SetUp(#[source] crate::cgroup::Error),
+    SetUp(#[source] plimsoll_runtime::cgroup::Error),
     /// Reservations cannot be enforced.
     #[error("{0}")]
     Reserved(String),

@@ -16,6 +16,8 @@ use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::{CgroupPath, Driver};
 use plimsoll_core::duration;
 use plimsoll_core::object::identity::PodUid;
+use plimsoll_runtime::cgroup::{NodeCgroups, is_unaccounted};
+use plimsoll_runtime::walk::Walker;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +36,6 @@ use super::settings;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use super::vitals::Vitals;
-use crate::cgroup::{NodeCgroups, is_unaccounted};
 use crate::eviction::begun_before;
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::pods::admission::{Confinement, Support};
@@ -46,7 +47,6 @@ use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{self, Server};
 use crate::teardown::holder::Claim;
 use crate::volumes::{KubeSources, Sources, Volumes};
-use crate::walk::Walker;
 use plimsoll_client::supervision::{Supervisor, Weight};
 
 /// How long an answer of the API server about a caller is good, as upstream.

@@ -7,6 +7,9 @@ use plimsoll_client::informer::Key;
 use plimsoll_client::testing::Cluster;
 use plimsoll_core::cgroup::{CgroupPath, Driver};
 use plimsoll_core::config::{NodeConfig, Profile, read_kubelet_configuration};
+use plimsoll_runtime::cgroup::Cgroups;
+use plimsoll_runtime::cgroup::testing::KernelCgroups;
+use plimsoll_runtime::image::MaxImageSize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,10 +18,7 @@ use super::options::{
     Directories, EmbeddedChoice, EvictionChoice, Options, RuntimeChoice, Serving,
 };
 use super::run::{Launched, launch};
-use crate::cgroup::Cgroups;
-use crate::cgroup::testing::KernelCgroups;
 use crate::eviction::protect::Protection;
-use crate::image::MaxImageSize;
 
 const NODE: &str = "n1";
 

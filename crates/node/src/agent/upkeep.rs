@@ -6,14 +6,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ContainerImage;
 use plimsoll_client::events::EventType;
 use plimsoll_core::object::pod::PodView;
+use plimsoll_runtime::Runtime;
+use plimsoll_runtime::cgroup::{Enforcement, EventKind, NodeCgroups, NodeEvent, QOS_UPDATE_PERIOD};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
-use crate::cgroup::{Enforcement, EventKind, NodeCgroups, NodeEvent, QOS_UPDATE_PERIOD};
 use crate::pods::Pods;
-use crate::runtime::Runtime;
 
 /// How often the runtime's status is read.
 const RUNTIME_CHECK_PERIOD: Duration = Duration::from_secs(5);

@@ -10,11 +10,11 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::user_namespaces::{DEFAULT_IDS_PER_POD, IdRange, IdRangeError, IdRanges};
+use plimsoll_runtime::wire::{IdMapping, NamespaceMode, UserNamespace};
+use plimsoll_runtime::{Runtime, UserNamespaceSupport};
 use serde::{Deserialize, Serialize};
 
 use crate::pods::spec::pod_dir;
-use crate::runtime::wire::{IdMapping, NamespaceMode, UserNamespace};
-use crate::runtime::{Runtime, UserNamespaceSupport};
 
 /// The file in a pod's directory.
 const FILE: &str = "userns";

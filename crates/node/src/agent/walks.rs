@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::cgroup::CgroupPath;
+use plimsoll_runtime::cgroup::Cgroups;
+use plimsoll_runtime::walk::Walker;
 
 use super::host::chain;
 use super::options::{Options, walks_cgroup};
-use crate::cgroup::Cgroups;
-use crate::walk::Walker;
 
 /// What walks may take, with the kernel's memory for what they look at: enough for two steps of the
 /// largest measurement (20,000 files of somewhat more than 1 KiB each), so that it is freed rarely.

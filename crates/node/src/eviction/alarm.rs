@@ -14,11 +14,11 @@ use std::time::Duration;
 use plimsoll_core::cgroup::{CgroupPath, Version};
 use plimsoll_core::eviction::Engine;
 use plimsoll_core::threshold::Signal;
+use plimsoll_runtime::cgroup::Layout;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::gauge::Look;
 use super::settings::Settings;
-use crate::cgroup::Layout;
 
 /// Some task stood still for 20 ms within half a second, the shortest span there is.
 const STALL: &[u8] = b"some 20000 500000\0";

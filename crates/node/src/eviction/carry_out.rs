@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use plimsoll_core::eviction::record::{Record, Recorder};
 use plimsoll_core::eviction::{
-    Action, Decision, Engine, Eviction, Input, KillOutcome, NodeReclaim, Phase, Verdict, message,
+    Action, Decision, Engine, Eviction, Input, KillOutcome, NodeReclaim, Phase, message,
 };
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::cgroup::Layout;
 
 use super::consumers::consumers;
 use super::gauge::{Look, Reading};
 use super::kill::{Outcomes, kill_pods};
+use super::log;
 use super::settings::Settings;
 use super::shell::Shared;
 use super::surroundings::Surroundings;
 use super::target::Targets;
-use crate::cgroup::Layout;
 
 /// What it takes to carry out what an engine decides.
 pub(super) struct Execution<'a> {
@@ -44,7 +45,7 @@ struct Rest {
     /// Pods whose workers are to end them.
     terminating: Vec<Arc<Eviction>>,
     /// All that are evicted.
-    evicted: Vec<Arc<Eviction>>,
+    evicted: Vec<(Arc<Eviction>, KillOutcome)>,
     warnings: Vec<(&'static str, String)>,
 }
 
@@ -78,7 +79,7 @@ impl Execution<'_> {
                 }
             }
         }
-        log(&decision, &input);
+        log::waiting(&decision, &input);
     }
 
     /// Has the API server learn that the node is under pressure, so that no other pod comes to it.
@@ -92,6 +93,8 @@ impl Execution<'_> {
             is_changed
         };
         if is_changed {
+            let conditions: Vec<String> = now.iter().map(ToString::to_string).collect();
+            tracing::info!(?conditions, "pressure conditions of the node changed");
             self.surroundings.conditions_changed(now);
         }
     }
@@ -120,19 +123,19 @@ impl Execution<'_> {
         &mut self,
         now: Timestamp,
         eviction: &Arc<Eviction>,
-        outcome: Result<KillOutcome, crate::cgroup::Error>,
+        outcome: Result<KillOutcome, plimsoll_runtime::cgroup::Error>,
         rest: &mut Rest,
     ) {
         let uid = &eviction.uid;
         let outcome = self.outcome(uid, outcome);
         let follows = self.recorder.outcome(self.engine, now, uid, outcome);
-        let (pod, outcome_name) = (&eviction.pod_ref, outcome.as_str());
         if !follows.terminates(uid) {
             // Its status says OOMKilled, which is the truth.
-            tracing::info!(%pod, outcome = outcome_name, "pod already OOM-killed; not evicting");
+            let pod = &eviction.pod_ref;
+            tracing::info!(%pod, "pod already OOM-killed; not evicting");
             return;
         }
-        rest.evicted.push(Arc::clone(eviction));
+        rest.evicted.push((Arc::clone(eviction), outcome));
         if outcome == KillOutcome::Graceful {
             rest.terminating.push(Arc::clone(eviction));
         } else {
@@ -140,15 +143,12 @@ impl Execution<'_> {
             // Only now: it takes a while, and the worker that sees the pod dead is to know why.
             self.release(uid);
         }
-        tracing::info!(
-            %pod, outcome = outcome_name, message = eviction.message, "evicting pod"
-        );
     }
 
     fn outcome(
         &self,
         uid: &PodUid,
-        outcome: Result<KillOutcome, crate::cgroup::Error>,
+        outcome: Result<KillOutcome, plimsoll_runtime::cgroup::Error>,
     ) -> KillOutcome {
         outcome.unwrap_or_else(|error| {
             tracing::warn!(pod = %uid, %error, "failed to kill pod");
@@ -173,15 +173,17 @@ impl Execution<'_> {
         if let Some(shortfall) = shortfall.filter(|shortfall| shortfall.is_new) {
             let found = consumers(self.settings, self.layout, self.look, self.reading);
             let message = message::backing_off(shortfall, &found);
-            tracing::warn!(message, "evicting pods cannot bring memory back");
+            tracing::warn!(reason = message, "evicting pods cannot bring memory back");
             rest.warnings.push((message::BACK_OFF_REASON, message));
             record.consumers = Some(found);
         }
+        log::pass(&record);
         self.shared.decisions().add(record);
     }
 
     fn record_events(&self, decision: &Decision, rest: &mut Rest) {
-        for eviction in &rest.evicted {
+        for (eviction, outcome) in &rest.evicted {
+            log::evicted(eviction, *outcome);
             let ages = &decision.stats_ages;
             self.surroundings.record_eviction(eviction, rest.at, ages);
         }
@@ -191,14 +193,5 @@ impl Execution<'_> {
         for (reason, message) in announced.chain(rest.warnings.drain(..)) {
             self.surroundings.warn(reason, message);
         }
-    }
-}
-
-fn log(decision: &Decision, input: &Input<'_>) {
-    let Input::Observed { observation, .. } = input else {
-        return;
-    };
-    if observation.is_oom_killed && decision.verdict == Verdict::WaitingForOomKill {
-        tracing::info!("container OOM-killed; waiting for its memory before evicting pods");
     }
 }

@@ -2,11 +2,11 @@
 
 use plimsoll_core::cgroup::{CgroupPath, Version};
 use plimsoll_core::eviction::record::shortfall::Consumer;
+use plimsoll_runtime::cgroup::{Layout, parse_own_cgroup};
 
 use super::gauge::{CgroupMemory, Look, Reading, kibibytes};
 use super::roster::children;
 use super::settings::Settings;
-use crate::cgroup::{Layout, parse_own_cgroup};
 use crate::stats::keyed::{each_entry, number_or_max};
 
 /// How many cgroups beside each other are read.

@@ -7,9 +7,9 @@ use plimsoll_core::cgroup::{CgroupPath, Version};
 use plimsoll_core::eviction::MemoryObservation;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
+use plimsoll_runtime::cgroup::Layout;
 
 use super::settings::Settings;
-use crate::cgroup::Layout;
 use crate::stats::kept_file::{Budget, Buffer, KeptFile};
 use crate::stats::keyed::{each_entry, entry, number_or_max};
 

@@ -4,11 +4,11 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use plimsoll_core::eviction::{Action, Decision, Eviction, KillOutcome};
+use plimsoll_runtime::cgroup::{Error, KillHandle};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::gauge::Reading;
 use super::target::{Target, Targets};
-use crate::cgroup::{Error, KillHandle};
 
 /// What came of an action, by its number. An error is [`KillOutcome::Failed`].
 pub(super) type Outcomes = Vec<(usize, Result<KillOutcome, Error>)>;

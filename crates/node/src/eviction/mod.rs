@@ -10,7 +10,7 @@
 //!
 //! Reading order: [`Settings`] and [`Surroundings`] (the configuration, and what eviction needs of the agent),
 //! `gauge` (memory, in microseconds), `roster` (pods and what they use), `alarm` (what wakes it),
-//! `watch` (one look after the other), `carry_out` (a decision), `target` and `kill` (the end of a
+//! `watch` (one look after the other), `carry_out` (a decision), `log` (what the log says about it), `target` and `kill` (the end of a
 //! pod), `consumers` (what holds memory that evicting pods cannot bring back), [`EvictionShell`]
 //! (the whole). Beside it: `decisions` (records on disk), [`protect`] and [`code`] (the agent's own
 //! survival), [`oom`] (the kernel's own kills), [`reclaim`] (what the node frees without
@@ -23,6 +23,7 @@ mod consumers;
 mod decisions;
 mod gauge;
 mod kill;
+mod log;
 pub mod oom;
 pub mod protect;
 pub mod reclaim;

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use plimsoll_core::cgroup::Version;
 use plimsoll_core::resources::Bytes;
-
-use crate::cgroup::{AGENT_OOM_SCORE_ADJ, Layout, parse_own_cgroup, write_oom_score_adj};
+use plimsoll_runtime::cgroup::{
+    AGENT_OOM_SCORE_ADJ, Layout, parse_own_cgroup, write_oom_score_adj,
+};
 
 /// What is done for the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

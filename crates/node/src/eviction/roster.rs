@@ -11,10 +11,10 @@ use plimsoll_core::eviction::{ActivePod, Candidate, Remains};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::resources::Bytes;
+use plimsoll_runtime::cgroup::{Cgroups, Layout};
 
 use super::gauge::{CgroupMemory, OomKills, Reading};
 use super::target::{Target, Targets};
-use crate::cgroup::{Cgroups, Layout};
 use crate::pods::KillNotice;
 use crate::pods::reports::Report;
 

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::lines::LinesRecord;
 use plimsoll_core::object::node::NodeCondition;
+use plimsoll_runtime::cgroup::Cgroups;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::decisions::Decisions;
 use super::settings::Settings;
 use super::surroundings::Surroundings;
 use super::watch::Watch;
-use crate::cgroup::Cgroups;
 
 /// Why the shell does not start.
 #[derive(Debug, thiserror::Error)]

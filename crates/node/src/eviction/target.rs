@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use plimsoll_core::eviction::Eviction;
 use plimsoll_core::object::identity::PodUid;
+use plimsoll_runtime::cgroup::{Error, KillHandle};
 
 use super::gauge::{OomKills, Reading};
 use super::kill::release;
-use crate::cgroup::{Error, KillHandle};
 use crate::pods::KillNotice;
 
 /// By pod.

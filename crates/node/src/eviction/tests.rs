@@ -21,11 +21,11 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
 use plimsoll_core::threshold::{self, DiskLayout, Signal, Statements};
+use plimsoll_runtime::cgroup::testing::{KernelCgroups, eventually};
+use plimsoll_runtime::cgroup::{Cgroups, Layout};
 use serde_json::json;
 
 use super::{EvictionShell, Settings, Surroundings, Survey, Ticket, Waking};
-use crate::cgroup::testing::{KernelCgroups, eventually};
-use crate::cgroup::{Cgroups, Layout};
 use crate::pods::KillNotice;
 use crate::pods::reports::Report;
 use crate::pods::status::Forced;

@@ -7,6 +7,7 @@ use plimsoll_core::eviction::record::{Recorder, earlier_evictions};
 use plimsoll_core::eviction::{Engine, Input, News, Next, Observation, Ready};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::cgroup::Cgroups;
 
 use super::alarm::Alarms;
 use super::carry_out::Execution;
@@ -16,7 +17,6 @@ use super::roster::Roster;
 use super::settings::{Settings, Waking};
 use super::shell::Shared;
 use super::surroundings::{Surroundings, Survey};
-use crate::cgroup::Cgroups;
 use crate::pods::Clock;
 use crate::stats;
 

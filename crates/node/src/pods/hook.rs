@@ -5,8 +5,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, ExecAction, LifecycleHandler, Pod};
-
-use crate::runtime::Runtime;
+use plimsoll_runtime::Runtime;
 
 use super::fetch::{self, FetchError, Purpose};
 use super::note::{Note, reason};

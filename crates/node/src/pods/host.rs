@@ -7,12 +7,12 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::resources::Bytes;
+use plimsoll_runtime::wire::{
+    AuthConfig, ContainerConfig, ImageSpec, LinuxContainerResources, PodSandboxConfig,
+};
 
 use super::admission::Facts;
 use super::note::Note;
-use crate::runtime::wire::{
-    AuthConfig, ContainerConfig, ImageSpec, LinuxContainerResources, PodSandboxConfig,
-};
 
 /// Why the host did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +94,8 @@ pub trait Host: Debug + Send + Sync {
     /// runs in it.
     async fn leftovers(&self, known: BTreeSet<String>) -> BTreeSet<String>;
 
+    /// The handler of the pod's RuntimeClass; empty without one.
+    async fn runtime_handler(&self, pod: &Pod) -> Result<String, HostError>;
     /// How to make the pod's sandbox.
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError>;
     /// How to make a container.

@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::wire::{ImageSpec, PodSandboxConfig};
+use plimsoll_runtime::{Error, Runtime};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-
-use crate::runtime::wire::{ImageSpec, PodSandboxConfig};
-use crate::runtime::{Error, Runtime};
 
 use super::back_off::{BackOff, MAX};
 use super::note::{Note, reason};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter};
-use crate::runtime::{Error, Runtime};
+use plimsoll_runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter};
+use plimsoll_runtime::{Error, Runtime};
 
 use super::ending;
 use super::observed::{Container, Observed, Sandbox, State};

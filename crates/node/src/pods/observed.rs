@@ -4,8 +4,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use plimsoll_core::object::timestamp::Timestamp;
-
-use crate::runtime::wire::{
+use plimsoll_runtime::wire::{
     ContainerState, ContainerStatus, LinuxContainerResources, Mount, NamespaceMode,
     PodSandboxState, PodSandboxStatus,
 };

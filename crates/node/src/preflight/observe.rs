@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_client::holder::{self, Holder};
 use plimsoll_core::cgroup::Version;
-
-use crate::cgroup::{Layout, Refusal};
+use plimsoll_runtime::cgroup::{Layout, Refusal};
 
 /// What is looked at.
 #[derive(Clone, Debug)]

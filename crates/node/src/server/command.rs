@@ -8,6 +8,10 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_runtime::wire::{
+    AttachRequest, ContainerFilter, ContainerState, ContainerStateValue, ExecRequest,
+};
+use plimsoll_runtime::{self as runtime, Session};
 
 use super::answer::{Refusal, refuse};
 use super::body::Body;
@@ -17,10 +21,6 @@ use super::route::ContainerOf;
 use super::stream::session::Kind;
 use super::stream::{Agreement, Spoken, agree, translate};
 use super::{Server, answer};
-use crate::runtime::wire::{
-    AttachRequest, ContainerFilter, ContainerState, ContainerStateValue, ExecRequest,
-};
-use crate::runtime::{self, Session};
 
 /// Labels by which the runtime finds what belongs to a pod.
 pub(super) const POD_UID: &str = "io.kubernetes.pod.uid";

@@ -4,6 +4,8 @@
 
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
+use plimsoll_runtime::Ports;
+use plimsoll_runtime::wire::{PodSandboxFilter, PodSandboxState, PodSandboxStateValue};
 
 use super::Server;
 use super::answer::{Refusal, refuse};
@@ -11,8 +13,6 @@ use super::body::Body;
 use super::command::{POD_UID, no_such_pod, runtime_error};
 use super::route::PodNamed;
 use super::stream::{Spoken, Target, agree, require_upgrade};
-use crate::runtime::Ports;
-use crate::runtime::wire::{PodSandboxFilter, PodSandboxState, PodSandboxStateValue};
 
 impl Server {
     /// Forwards ports of a pod.

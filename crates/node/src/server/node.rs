@@ -9,9 +9,8 @@ use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::lines::LinesRecord;
 use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::threshold::Signal;
+use plimsoll_runtime::{self as runtime, Runtime};
 use serde_json::Value;
-
-use crate::runtime::{self, Runtime};
 
 /// Why the agent cannot answer. The text is what the client sees.
 pub type Trouble = Box<dyn std::error::Error + Send + Sync>;

@@ -13,13 +13,13 @@ use std::path::Path;
 use futures::StreamExt;
 use http::header::LOCATION;
 use http::{HeaderValue, Response, StatusCode};
+use plimsoll_runtime::beneath::{self, Opened};
 use rustix::fs::{Dir, FileType};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
 use super::answer;
 use super::body::{self, Body};
-use crate::beneath::{self, Opened};
 
 /// Names in one listing.
 const MAX_NAMES: usize = 10_000;

@@ -10,8 +10,7 @@ use std::time::UNIX_EPOCH;
 
 use plimsoll_core::cgroup::{CgroupPath, Version};
 use plimsoll_core::object::timestamp::Timestamp;
-
-use crate::cgroup::Layout;
+use plimsoll_runtime::cgroup::Layout;
 
 use super::cpu_rate::CpuRate;
 use super::kept_file::{Budget, Buffer, KeptFile};

@@ -8,11 +8,11 @@ use plimsoll_core::eviction::summary::RlimitStats;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold::DiskLayout;
+use plimsoll_runtime::cgroup::Layout;
+use plimsoll_runtime::walk::{Scope, Walker};
 use rustix::process::{Resource, getrlimit};
 
-use crate::cgroup::Layout;
 use crate::project_quota::ProjectQuotas;
-use crate::walk::{Scope, Walker};
 
 use super::cgroup_reader::{CgroupReader, CgroupSample};
 use super::disk::{DiskUsage, Wanted};

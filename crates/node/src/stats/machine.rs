@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::eviction::summary::{PsiStats, RlimitStats};
 use plimsoll_core::object::timestamp::Timestamp;
-
-use crate::cgroup::Layout;
+use plimsoll_runtime::cgroup::Layout;
 
 use super::collector::Settings;
 use super::kept_file::{Budget, Buffer, KeptFile};

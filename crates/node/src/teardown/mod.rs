@@ -26,10 +26,9 @@ use std::time::Duration;
 use findings::{Findings, Kind};
 use footprint::{Footprint, Runtime};
 use holder::{Claim, ClaimError};
+use plimsoll_runtime::sysctl::Sysctls;
 use removal::Removal;
 pub use survey::Survey;
-
-use crate::sysctl::Sysctls;
 
 /// How much is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

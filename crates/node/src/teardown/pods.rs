@@ -6,14 +6,14 @@ use std::time::Duration;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use plimsoll_runtime::wire::{ContainerFilter, ContainerState, PodSandbox, PodSandboxFilter};
+use plimsoll_runtime::{Error, Runtime};
 use tokio::time::Instant;
 
 use crate::pods::hook::Hook;
 use crate::pods::observed::{Observed, Sandbox};
 use crate::pods::spec::labels::{self, ContainerNotes};
 use crate::pods::worker::MIN_STOP;
-use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandbox, PodSandboxFilter};
-use crate::runtime::{Error, Runtime};
 
 /// The grace period of pods that ask for none, as Kubernetes has it.
 const DEFAULT_GRACE_SECS: i64 = 30;

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::object::identity::PodUid;
+use plimsoll_runtime::cri::{self, Cri};
+use plimsoll_runtime::embedded::{self, Embedded};
+use plimsoll_runtime::image::{ImageService, Registries, Store};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -17,9 +20,6 @@ use super::pods::{Ownership, stop_all};
 use super::survey::{detect, images_dir, log_folders, log_links, mounts, own_cgroup, runtime_dir};
 use super::{Options, data};
 use crate::agent::{chain, walks_cgroup};
-use crate::image::{ImageService, Registries, Store};
-use crate::runtime::cri::{self, Cri};
-use crate::runtime::embedded::{self, Embedded};
 use crate::volumes::removal::remove_tree;
 
 /// How long an agent may take to end. It stops its servers, and waits for writes that are under way.

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::cgroup::{CgroupPath, Driver};
 use plimsoll_core::object::identity::PodUid;
+use plimsoll_runtime::cgroup::{Cgroups, Refusal};
+use plimsoll_runtime::cri::{self, Cri};
+use plimsoll_runtime::embedded;
+use plimsoll_runtime::mount_table::MountTable;
+use plimsoll_runtime::sysctl::Sysctls;
+use plimsoll_runtime::wire::PodSandboxState;
 
 use super::findings::{Findings, Kind};
 use super::footprint::{Footprint, Runtime};
 use super::pods::{Ownership, pod_name, sandboxes};
 use super::{Options, Scope, data, holder};
-use crate::cgroup::{Cgroups, Refusal};
-use crate::runtime::cri::{self, Cri};
-use crate::runtime::embedded;
-use crate::runtime::wire::PodSandboxState;
-use crate::sysctl::Sysctls;
-use crate::volumes::MountTable;
 
 /// What was found, and what could not be looked at.
 #[derive(Clone, Debug, Default)]

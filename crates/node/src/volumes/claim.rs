@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec};
+use plimsoll_runtime::mount_table::MountTable;
 
 use super::ownership::Ownership;
-use super::{MountTable, SetUpError, SourceError, mount_point};
+use super::{SetUpError, SourceError, mount_point};
 
 /// While a pod uses it, a claim that is being deleted keeps this.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";

@@ -13,11 +13,12 @@ use plimsoll_core::cgroup::{HugePageSize, MemoryQos};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_core::resources::{Bytes, ResourceList, ResourceName};
+use plimsoll_runtime::mount_table::MountTable;
 
 use crate::project_quota::ProjectQuotas;
 
 use super::ownership::Ownership;
-use super::{MountTable, SetUpError, mount_point, removal};
+use super::{SetUpError, mount_point, removal};
 
 /// Any container of the pod may use it, whatever its user.
 const MODE: u32 = 0o777;

@@ -18,7 +18,6 @@ pub mod empty_dir;
 mod error;
 pub mod host_path;
 pub mod mount_point;
-mod mount_table;
 mod mounted;
 mod named;
 pub mod nested;
@@ -32,7 +31,6 @@ pub mod token;
 mod volume_set;
 
 pub use error::{SetUpError, VolumeError, VolumeFailure};
-pub use mount_table::{MountEntry, MountTable};
 pub use mounted::{MountedVolume, MountedVolumes};
 pub use named::{Named, Names};
 pub use sources::{KubeSources, MemorySources, Objects, SourceError, Sources, Token, TokenRequest};

@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Pod, Volume};
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::mount_table::MountTable;
 
 use crate::project_quota::ProjectQuotas;
 
 use super::empty_dir::{EmptyDir, Medium, ready_dir};
 use super::ownership::Ownership;
 use super::prepare::{CONFIG_MAP, Claim, Files, Prepared, files_plugin};
-use super::{
-    MountTable, MountedVolume, SetUpError, atomic_writer, claim, host_path, mount_point, nested,
-};
+use super::{MountedVolume, SetUpError, atomic_writer, claim, host_path, mount_point, nested};
 
 /// Setting up the volumes of one pod.
 pub(super) struct SetUp<'a> {

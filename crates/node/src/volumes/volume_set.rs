@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, Volume};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceList;
+use plimsoll_runtime::mount_table::MountTable;
 
 use crate::pods::spec::{containers, identity};
 use crate::project_quota::ProjectQuotas;
@@ -20,9 +21,7 @@ use super::prepare::{Context, Prepared};
 use super::removal::{is_directory, remove_tree};
 use super::set_up::SetUp;
 use super::token::Tokens;
-use super::{
-    MountTable, MountedVolumes, SetUpError, Sources, VolumeError, VolumeFailure, mount_point,
-};
+use super::{MountedVolumes, SetUpError, Sources, VolumeError, VolumeFailure, mount_point};
 
 /// Sets up and tears down the volumes of pods.
 #[derive(Debug)]

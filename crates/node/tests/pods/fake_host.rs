@@ -15,7 +15,7 @@ use plimsoll_node::pods::host::{ContainerRequest, HostError, MemoryUsage, Prepar
 use plimsoll_node::pods::note::Note;
 use plimsoll_node::pods::plan::Amounts;
 use plimsoll_node::pods::spec::labels;
-use plimsoll_node::runtime::wire::*;
+use plimsoll_runtime::wire::*;
 
 /// The host.
 #[derive(Debug, Default)]
@@ -97,6 +97,17 @@ impl Host for FakeHost {
 
     async fn leftovers(&self, known: BTreeSet<String>) -> BTreeSet<String> {
         &*self.left.lock().unwrap() - &known
+    }
+
+    async fn runtime_handler(&self, pod: &Pod) -> Result<String, HostError> {
+        let spec = pod.spec.as_ref().unwrap();
+        match spec.runtime_class_name.as_deref() {
+            None => Ok(String::new()),
+            Some("missing") => Err(HostError::new(
+                "runtimeclass.node.k8s.io \"missing\" not found",
+            )),
+            Some(name) => Ok(format!("handler-of-{name}")),
+        }
     }
 
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {

@@ -1,6 +1,6 @@
 //! Cgroups of containers: paths, settings, enforcement of limits.
 
-use plimsoll_node::runtime::wire::{ContainerConfig, LinuxContainerResources};
+use plimsoll_runtime::wire::{ContainerConfig, LinuxContainerResources};
 use plimsoll_testkit::cgroup;
 
 use crate::scene::{Scene, cgroup_of, lasting, resources, script, until};

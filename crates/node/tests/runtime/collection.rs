@@ -16,7 +16,7 @@ use plimsoll_node::eviction::reclaim::containers::{Found, Run};
 use plimsoll_node::eviction::reclaim::images::{Images, Warning};
 use plimsoll_node::eviction::reclaim::logs;
 use plimsoll_node::pods::reports::Report;
-use plimsoll_node::runtime::wire::{ContainerConfig, ContainerFilter, PodSandboxFilter};
+use plimsoll_runtime::wire::{ContainerConfig, ContainerFilter, PodSandboxFilter};
 use plimsoll_testkit::registry::Registry;
 use serde_json::json;
 

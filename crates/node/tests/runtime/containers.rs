@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_node::runtime::wire::{
+use plimsoll_runtime::wire::{
     ContainerFilter, ContainerState, ContainerStateValue, ContainerStatus,
 };
 use plimsoll_testkit::cgroup;

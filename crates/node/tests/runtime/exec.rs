@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use plimsoll_runtime::wire::{AttachRequest, ExecRequest, ExecSyncResponse, Int64Value};
+use plimsoll_runtime::{Error, Ports, Session, TerminalSize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-use plimsoll_node::runtime::wire::{AttachRequest, ExecRequest, ExecSyncResponse, Int64Value};
-use plimsoll_node::runtime::{Error, Ports, Session, TerminalSize};
 
 use crate::scene::{Scene, lasting, script, security, until};
 
@@ -34,7 +33,7 @@ pub(crate) async fn output_and_exit_code_come_back(scene: &Scene) {
 pub(crate) async fn a_command_sees_the_containers_world(scene: &Scene) {
     let mut config = lasting();
     config.working_dir = "/var".to_owned();
-    config.envs = vec![plimsoll_node::runtime::wire::KeyValue {
+    config.envs = vec![plimsoll_runtime::wire::KeyValue {
         key: "COLOR".to_owned(),
         value: b"blue".to_vec(),
     }];

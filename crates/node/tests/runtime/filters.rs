@@ -1,7 +1,7 @@
 //! Which system calls containers may make.
 
-use plimsoll_node::runtime::wire::security_profile::ProfileType;
-use plimsoll_node::runtime::wire::{Capability, ContainerConfig, Int64Value, SecurityProfile};
+use plimsoll_runtime::wire::security_profile::ProfileType;
+use plimsoll_runtime::wire::{Capability, ContainerConfig, Int64Value, SecurityProfile};
 
 use crate::scene::{Scene, lasting, script, security};
 

@@ -1,7 +1,7 @@
 //! Images are listed, pulled and removed.
 
-use plimsoll_node::runtime::Error;
-use plimsoll_node::runtime::wire::{AuthConfig, ContainerFilter, Image, ImageSpec};
+use plimsoll_runtime::Error;
+use plimsoll_runtime::wire::{AuthConfig, ContainerFilter, Image, ImageSpec};
 use plimsoll_testkit::images::{Image as Recipe, Layer, Tree};
 use plimsoll_testkit::registry::{PASSWORD, Registry, USER};
 

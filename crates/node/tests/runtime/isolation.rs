@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use plimsoll_node::runtime::wire::{
+use plimsoll_runtime::wire::{
     Device, Mount, MountPropagation, NamespaceMode, NamespaceOption, PodSandboxConfig,
 };
 use plimsoll_testkit::mount::unmount_below;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use plimsoll_node::runtime::wire::{Capability, ContainerConfig, Int64Value, KeyValue, Mount};
+use plimsoll_runtime::wire::{Capability, ContainerConfig, Int64Value, KeyValue, Mount};
 
 use crate::backend::OPINIONATED;
 use crate::scene::{Scene, image, lasting, script, security};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_node::runtime::wire::{ContainerConfig, ContainerState, Mount, PodSandboxState};
+use plimsoll_runtime::wire::{ContainerConfig, ContainerState, Mount, PodSandboxState};
 use plimsoll_testkit::cgroup;
 
 use crate::scene::{Scene, cgroup_of, named, script, until};

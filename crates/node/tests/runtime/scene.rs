@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use plimsoll_node::runtime::Runtime;
-use plimsoll_node::runtime::wire::{
+use plimsoll_runtime::Runtime;
+use plimsoll_runtime::wire::{
     ContainerConfig, ContainerMetadata, ContainerState, ContainerStatus, ImageSpec,
     LinuxContainerConfig, LinuxContainerResources, LinuxContainerSecurityContext,
     LinuxPodSandboxConfig, LinuxSandboxSecurityContext, NamespaceMode, NamespaceOption,
@@ -143,7 +143,7 @@ impl Scene {
     }
 
     pub(crate) async fn run(&self, config: PodSandboxConfig) -> Sandbox {
-        let id = self.runtime().run_pod_sandbox(&config).await;
+        let id = self.runtime().run_pod_sandbox(&config, "").await;
         let id = id.unwrap_or_else(|error| panic!("{}", error.chain()));
         Sandbox { id, config }
     }

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use plimsoll_node::runtime::wire::{
+use plimsoll_runtime::wire::{
     Capability, ContainerConfig, ExecRequest, IdMapping, Int64Value, Mount, NamespaceMode,
     NamespaceOption, PodSandboxConfig, SecurityProfile, UserNamespace, security_profile,
 };
-use plimsoll_node::runtime::{Session, UserNamespaceSupport};
+use plimsoll_runtime::{Session, UserNamespaceSupport};
 use plimsoll_testkit::mount::unmount_below;
 use tokio::io::AsyncReadExt;
 
@@ -539,7 +539,7 @@ pub(crate) async fn a_pod_is_not_the_nodes_and_its_own_at_once(scene: &Scene) {
         let mut pod = scene.pod();
         let linux = pod.linux.as_mut().unwrap();
         linux.security_context.as_mut().unwrap().namespace_options = Some(options);
-        let refused = scene.runtime().run_pod_sandbox(&pod).await.unwrap_err();
+        let refused = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap_err();
         refused.chain()
     };
     let mut options = users.options();

@@ -42,7 +42,7 @@ struct Folder(TempDir);
 impl Drop for Folder {
     fn drop(&mut self) {
         // Both fail where no pod has needed them.
-        let _ = plimsoll_node::runtime::embedded::stop_translating(BRIDGE);
+        let _ = plimsoll_runtime::embedded::stop_translating(BRIDGE);
         let _ = Command::new("ip").args(["link", "delete", BRIDGE]).output();
         unmount_below(self.0.path());
     }

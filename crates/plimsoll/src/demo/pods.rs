@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::resources::Bytes;
-use plimsoll_node::image::builtin::NAME as IMAGE;
+use plimsoll_runtime::image::builtin::NAME as IMAGE;
 use serde_json::{Value, json};
 
 /// The namespace of the pods.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use plimsoll_core::cgroup::{CgroupName, CgroupPath, Driver};
 use plimsoll_core::resources::Bytes;
-use plimsoll_node::cgroup::Cgroups;
+use plimsoll_runtime::cgroup::Cgroups;
 
 use super::network;
 

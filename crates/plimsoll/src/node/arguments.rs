@@ -13,8 +13,8 @@ use plimsoll_core::config::{NodeConfig, Profile, parse_taint, read_file};
 use plimsoll_core::object::syntax::check_dns_subdomain;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_node::agent::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
-use plimsoll_node::image::MaxImageSize;
 use plimsoll_node::preflight::Subject;
+use plimsoll_runtime::image::MaxImageSize;
 
 use super::confinement::{ConfinementArguments, DefaultConfinement};
 use super::eviction::EvictionArguments;

@@ -12,15 +12,15 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use plimsoll_client::open_files;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_node::agent::{self, Serving};
-use plimsoll_node::huge_pages::use_huge_pages;
 use plimsoll_node::identity::exchange::ClientExchange;
 use plimsoll_node::identity::join::{Invitation, join};
 use plimsoll_node::identity::kubeconfig::{Kept, write_private};
 use plimsoll_node::identity::pin::Pin;
 use plimsoll_node::identity::renewal::{Validity, keep_client_certificate};
+use plimsoll_runtime::huge_pages::use_huge_pages;
+use plimsoll_runtime::open_files;
 
 use crate::data_dir::{self, Part};
 use crate::exit::Exit;

@@ -29,8 +29,8 @@ impl Api {
         }
     }
 
-    /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, `node NAME`, all
-    /// `pods NAMESPACE` and `events NAMESPACE`, or the `decisions NODE` has made. The error has the
+    /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, `node NAME` and its
+    /// `lease NAME`, all `pods NAMESPACE` and `events NAMESPACE`, or the `decisions NODE` has made. The error has the
     /// reason, such as `NotFound`. Managed fields are omitted, so that a failing test prints mainly
     /// the status.
     pub(crate) fn get(&self, object: &str) -> Result<Value, String> {
@@ -39,6 +39,9 @@ impl Api {
             Some(("decisions", node)) => format!("/api/v1/nodes/{node}/proxy/plimsoll/decisions"),
             Some((kinds @ ("pods" | "events"), namespace)) => {
                 format!("/api/v1/namespaces/{namespace}/{kinds}")
+            }
+            Some(("lease", node)) => {
+                format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
             }
             Some((kind @ ("pod" | "serviceaccount"), name)) => {
                 format!("/api/v1/namespaces/default/{kind}s/{name}")

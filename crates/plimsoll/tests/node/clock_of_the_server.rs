@@ -22,9 +22,9 @@ use tokio::runtime::Runtime;
 use crate::cluster::PLIMSOLL;
 use crate::vm;
 
-const HOUR: u64 = 60 * 60;
+pub(crate) const HOUR: u64 = 60 * 60;
 /// Longer than the validity of any certificate but those of authorities.
-const YEAR: u64 = 366 * 24 * HOUR;
+pub(crate) const YEAR: u64 = 366 * 24 * HOUR;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
@@ -89,7 +89,7 @@ fn clients_go_on_when_the_clock_of_the_server_is_set() {
 }
 
 /// Corrects the clock at the end: other tests on the machine use it.
-struct SetClock(u64);
+pub(crate) struct SetClock(pub(crate) u64);
 
 impl Drop for SetClock {
     fn drop(&mut self) {
@@ -97,12 +97,12 @@ impl Drop for SetClock {
     }
 }
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("a clock after 1970").as_secs()
 }
 
-fn set_clock(seconds: u64) {
+pub(crate) fn set_clock(seconds: u64) {
     let mut command = Command::new("date");
     let output = command.args(["-s", &format!("@{seconds}")]).output();
     let output = output.expect("date is there");

@@ -338,7 +338,7 @@ impl Bridge {
 impl Drop for Bridge {
     fn drop(&mut self) {
         // Both fail if no pod has used them.
-        let _ = plimsoll_node::runtime::embedded::stop_translating(&self.name);
+        let _ = plimsoll_runtime::embedded::stop_translating(&self.name);
         let mut command = Command::new("ip");
         let _ = command.args(["link", "delete", &self.name]).output();
     }

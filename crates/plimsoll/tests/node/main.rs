@@ -17,6 +17,7 @@ mod transcript;
 
 mod adoption;
 mod cgroups;
+mod clock_of_the_node;
 mod clock_of_the_server;
 mod confinement;
 mod demo;

@@ -182,7 +182,7 @@ fn words(verdict: &str) -> &str {
         "evicting" => "evicted",
         "localLimits" => "evicted for limits of their own",
         "relieved" => "reclaimed enough without evicting a pod",
-        "nobodyToEvict" => "found no pod that may be evicted",
+        "noPodToEvict" => "found no pod that may be evicted",
         "backingOff" => "evicted no pod",
         "waitingForVictims" => "killed pods before their grace period was over",
         "reclaiming" => "began to reclaim",

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::object::timestamp::Timestamp;
+use crate::quantity::Quantity;
 use crate::resources::Bytes;
-use crate::threshold::StarvedResource;
+use crate::threshold::{Signal, StarvedResource};
 
 use super::super::candidate::ActivePod;
 use super::super::decision::{Decision, Eviction, Starvation, ThresholdId, Trigger, Verdict};
 use super::super::engine::Engine;
 use super::super::local_storage::LocalLimit;
-use super::super::observation::Observation;
+use super::super::observation::{Observation, format_of};
 use super::super::rank::{Key, Ranked};
 use super::super::signal_source::MemorySource;
 use super::super::summary::time;
@@ -26,6 +27,7 @@ const RANKING_LIMIT: usize = 32;
 #[serde(rename_all = "camelCase")]
 pub struct DecisionRecord {
     /// Why these actions and no others.
+    #[serde(deserialize_with = "verdict")]
     pub verdict: String,
     /// What the node was short of: `memory.available`, or `memory.stall`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,6 +203,15 @@ impl DecisionRecord {
     }
 }
 
+/// Reads records of earlier releases too, in which one verdict had another name.
+fn verdict<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    Ok(match name.as_str() {
+        "nobodyToEvict" => "noPodToEvict".to_owned(),
+        _ => name,
+    })
+}
+
 fn name(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::NothingToWatch => "nothingToWatch",
@@ -216,7 +227,7 @@ fn name(verdict: &Verdict) -> &'static str {
         Verdict::Reclaiming(_) => "reclaiming",
         Verdict::Relieved(_) => "relieved",
         Verdict::Evicting(_) => "evicting",
-        Verdict::NobodyToEvict(_) => "nobodyToEvict",
+        Verdict::NoPodToEvict(_) => "noPodToEvict",
         Verdict::BackingOff(_) => "backingOff",
     }
 }
@@ -226,7 +237,7 @@ fn starvation(verdict: &Verdict) -> Option<Starvation> {
         Verdict::Reclaiming(starvation)
         | Verdict::Relieved(starvation)
         | Verdict::Evicting(starvation)
-        | Verdict::NobodyToEvict(starvation)
+        | Verdict::NoPodToEvict(starvation)
         | Verdict::BackingOff(starvation) => Some(*starvation),
         _ => None,
     }
@@ -265,6 +276,23 @@ fn sources(engine: &Engine, observation: &Observation) -> Vec<SourceRecord> {
         .into_iter()
         .map(of)
         .collect()
+}
+
+impl LineRecord {
+    /// The available amount, as messages print it.
+    pub fn available_quantity(&self) -> Option<Quantity> {
+        self.quantity(self.available)
+    }
+
+    /// The threshold, as messages print it.
+    pub fn threshold_quantity(&self) -> Option<Quantity> {
+        self.quantity(self.line)
+    }
+
+    fn quantity(&self, value: i64) -> Option<Quantity> {
+        let signal = Signal::from_name(&self.signal)?;
+        Some(Quantity::new(value, format_of(signal)))
+    }
 }
 
 impl RankRecord {

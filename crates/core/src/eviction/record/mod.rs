@@ -194,7 +194,7 @@ impl Record {
         let mut kept: BTreeSet<&PodUid> = decision.evictions().map(|e| &e.uid).collect();
         if pods.len() > PODS_LIMIT {
             let signal = match &decision.verdict {
-                Verdict::Reclaiming(s) | Verdict::Evicting(s) | Verdict::NobodyToEvict(s) => {
+                Verdict::Reclaiming(s) | Verdict::Evicting(s) | Verdict::NoPodToEvict(s) => {
                     s.trigger.signal()
                 }
                 _ => Signal::MemoryAvailable,

@@ -258,7 +258,7 @@ fn that_no_pod_may_be_evicted_is_said_every_ten_seconds() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     let is_repeated = |node: &mut Node, second| {
         let decision = node.memory_left(second, 500);
-        assert!(matches!(decision.verdict, Verdict::NobodyToEvict(_)));
+        assert!(matches!(decision.verdict, Verdict::NoPodToEvict(_)));
         assert_eq!(
             decision.announcements().count(),
             usize::from(decision.is_recorded())

@@ -216,7 +216,7 @@ fn a_daemon_should_not_be_best_effort_and_is_safest_as_critical() {
     assert_eq!(node.pass(1, 1).unwrap().0, "guaranteed-daemon");
     let decision = node.memory_left(2, 1);
     assert!(
-        matches!(decision.verdict, Verdict::NobodyToEvict(_)),
+        matches!(decision.verdict, Verdict::NoPodToEvict(_)),
         "never the critical one"
     );
 }

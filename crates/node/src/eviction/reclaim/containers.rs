@@ -15,11 +15,11 @@ use plimsoll_core::eviction::container_gc::{
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold;
+use plimsoll_runtime::wire::{self, ContainerFilter, PodSandboxFilter, PodSandboxState};
+use plimsoll_runtime::{Error, Runtime};
 
 use crate::pods::note::reason;
 use crate::pods::reports::Report;
-use crate::runtime::wire::{self, ContainerFilter, PodSandboxFilter, PodSandboxState};
-use crate::runtime::{Error, Runtime};
 
 /// How often dead containers are collected.
 pub const PERIOD: Duration = Duration::from_secs(60);

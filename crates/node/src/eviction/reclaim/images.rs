@@ -10,9 +10,8 @@ use plimsoll_core::eviction::image_gc::{
 };
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
-
-use crate::runtime::wire::{self, ContainerFilter, ImageSpec};
-use crate::runtime::{Error, Runtime};
+use plimsoll_runtime::wire::{self, ContainerFilter, ImageSpec};
+use plimsoll_runtime::{Error, Runtime};
 
 /// How often images are collected.
 pub const PERIOD: Duration = Duration::from_secs(300);

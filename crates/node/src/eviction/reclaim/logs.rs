@@ -13,12 +13,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
+use plimsoll_runtime::beneath;
+use plimsoll_runtime::wire::{ContainerFilter, ContainerState, ContainerStateValue};
+use plimsoll_runtime::{Error, Runtime};
 use rustix::fs::{Mode, OFlags};
 use time::OffsetDateTime;
-
-use crate::beneath;
-use crate::runtime::wire::{ContainerFilter, ContainerState, ContainerStateValue};
-use crate::runtime::{Error, Runtime};
 
 /// How often logs are looked at.
 pub const PERIOD: Duration = Duration::from_secs(10);

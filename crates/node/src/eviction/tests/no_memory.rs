@@ -5,13 +5,13 @@ use std::cell::Cell;
 
 use plimsoll_core::cgroup::{Driver, Version};
 use plimsoll_core::eviction::{Decision, Engine, Input, MemoryObservation, Observation};
+use plimsoll_runtime::cgroup::fake::FakeMachine;
+use plimsoll_runtime::cgroup::testing::Waiting;
 
 use super::super::gauge::Reading;
 use super::super::kill::{Outcomes, kill_pods};
 use super::super::roster::Roster;
 use super::*;
-use crate::cgroup::fake::FakeMachine;
-use crate::cgroup::testing::Waiting;
 
 thread_local! {
     static ASKED: Cell<usize> = const { Cell::new(0) };

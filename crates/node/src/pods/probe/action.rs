@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Probe};
+use plimsoll_runtime::{Error, Runtime};
 use tokio::net::TcpStream;
 
 use super::grpc;
@@ -11,7 +12,6 @@ use super::tracker::Numbers;
 use crate::pods::fetch::{self, FetchError, Purpose, dial_error, port_of};
 use crate::pods::plan::go_duration;
 use crate::pods::spec::env::expansion;
-use crate::runtime::{Error, Runtime};
 
 /// So often a question that could not be asked is tried.
 const TRIES: usize = 3;

@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_runtime::Error;
+use plimsoll_runtime::wire::{ContainerFilter, PodSandboxFilter};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Pods;
 use crate::pods::look;
 use crate::pods::spec::labels;
-use crate::runtime::Error;
-use crate::runtime::wire::{ContainerFilter, PodSandboxFilter};
 
 /// How often the runtime is listed while pods change, or if it does not report changes.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -4,11 +4,11 @@
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::pod::PodView;
-
-use crate::runtime::wire::{
+use plimsoll_runtime::wire::{
     ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, NamespaceMode,
     UserNamespace,
 };
+
 use crate::volumes::{MountedVolumes, Sources};
 
 use super::env::{self, EnvInput};

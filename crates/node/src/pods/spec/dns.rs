@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Pod, PodDNSConfig};
-
-use crate::runtime::wire::DnsConfig;
+use plimsoll_runtime::wire::DnsConfig;
 
 use super::sandbox::Warning;
 use super::{NodeFacts, display_pod, identity};

@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Container, HostAlias, Pod, VolumeMount};
+use plimsoll_runtime::wire::{Mount, MountPropagation};
 
-use crate::runtime::wire::{Mount, MountPropagation};
 use crate::volumes::MountedVolumes;
 
 use super::env::{Environment, expand_sub_path};

@@ -4,8 +4,7 @@ use plimsoll_core::cgroup::container::{ContainerSettings, container_resources};
 use plimsoll_core::cgroup::{self, LinuxContainerResources as Planned};
 use plimsoll_core::object::pod::{ContainerKind, ContainerView, Overhead, PodView, Requirements};
 use plimsoll_core::resources::{ResourceList, ResourceName};
-
-use crate::runtime::wire::{HugepageLimit, LinuxContainerResources};
+use plimsoll_runtime::wire::{HugepageLimit, LinuxContainerResources};
 
 /// The resources of a container, for the runtime. A container that the view does not have, as an
 /// ephemeral one, has neither requests nor limits.

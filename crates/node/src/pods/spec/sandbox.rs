@@ -8,9 +8,8 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::{Container, ContainerPort, Pod, PodSpec};
 use plimsoll_core::cgroup::CgroupName;
 use plimsoll_core::object::pod::PodView;
-
-use crate::runtime::wire::security_profile::ProfileType;
-use crate::runtime::wire::{
+use plimsoll_runtime::wire::security_profile::ProfileType;
+use plimsoll_runtime::wire::{
     DnsConfig, Int64Value, LinuxPodSandboxConfig, LinuxSandboxSecurityContext, PodSandboxConfig,
     PodSandboxMetadata, PortMapping, Protocol, SecurityProfile, UserNamespace,
 };
@@ -178,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::pods::spec::testing::{node, of_node, own_users, pod_with};
-    use crate::runtime::wire::NamespaceMode;
+    use plimsoll_runtime::wire::NamespaceMode;
 
     fn sandbox(spec: serde_json::Value) -> PodSandboxConfig {
         let node = node("/var/lib/kubelet");

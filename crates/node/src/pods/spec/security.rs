@@ -9,9 +9,8 @@ use k8s_openapi::api::core::v1::{
     AppArmorProfile, Capabilities, Container, Pod, PodSecurityContext, PodSpec, SELinuxOptions,
     SeccompProfile, SecurityContext,
 };
-
-use crate::runtime::wire::security_profile::ProfileType;
-use crate::runtime::wire::{
+use plimsoll_runtime::wire::security_profile::ProfileType;
+use plimsoll_runtime::wire::{
     Capability, Int64Value, LinuxContainerSecurityContext, NamespaceMode, NamespaceOption,
     SeLinuxOption, SecurityProfile, SupplementalGroupsPolicy, UserNamespace,
 };
@@ -57,7 +56,7 @@ pub enum ImageUser {
 
 impl ImageUser {
     /// Reads the answer of a runtime about an image.
-    pub fn from_image(image: Option<&crate::runtime::wire::Image>) -> ImageUser {
+    pub fn from_image(image: Option<&plimsoll_runtime::wire::Image>) -> ImageUser {
         match image {
             Some(image) if image.uid.is_some() => {
                 ImageUser::Id(image.uid.as_ref().map_or(0, |uid| uid.value))

@@ -10,9 +10,10 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
+use plimsoll_runtime::mount_table::MountTable;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat2};
 
-use crate::volumes::{MountTable, mount_point};
+use crate::volumes::mount_point;
 
 /// A part of a volume that a container mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]

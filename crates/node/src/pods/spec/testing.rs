@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::cgroup::container::ContainerSettings;
 use plimsoll_core::cgroup::{CgroupName, Driver, Host, HugePageSize, MemoryQos, Version};
 use plimsoll_core::resources::{Bytes, ResourceName};
+use plimsoll_runtime::wire::{IdMapping, NamespaceMode, UserNamespace};
 use serde_json::{Value, json};
 
 use super::NodeFacts;
-use crate::runtime::wire::{IdMapping, NamespaceMode, UserNamespace};
 
 /// The users of the node.
 pub(crate) fn of_node() -> UserNamespace {

@@ -10,12 +10,12 @@ use plimsoll_core::cgroup::conversion::{millicores_from_quota, millicores_from_s
 use plimsoll_core::object::pod::{Overhead, PodView};
 use plimsoll_core::object::render_resource_list;
 use plimsoll_core::resources::{Bytes, Millicores};
+use plimsoll_runtime::wire::LinuxContainerResources;
 
 use super::Input;
 use crate::pods::observed::{self, State};
 use crate::pods::plan::Amounts;
 use crate::pods::pod_fields;
-use crate::runtime::wire::LinuxContainerResources;
 
 /// Requests of up to so many millicores look all the same in a cgroup.
 const MIN_REQUEST: Millicores = Millicores(2);

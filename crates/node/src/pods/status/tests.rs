@@ -590,7 +590,7 @@ fn a_patch_sends_what_differs_and_takes_away_what_is_gone() {
 
 #[test]
 fn resources_show_what_is_in_force() {
-    use crate::runtime::wire::LinuxContainerResources;
+    use plimsoll_runtime::wire::LinuxContainerResources;
     let mut case = Case::new("Always", "a1", "a1:running");
     let stated = json!({
         "requests": {"cpu": "500m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "128Mi"},

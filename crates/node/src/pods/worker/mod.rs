@@ -21,12 +21,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_client::supervision::{survive_panics, survive_panics_noting};
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
-
-use crate::runtime::Runtime;
 
 use super::image::Images;
 use super::note::{Note, reason};

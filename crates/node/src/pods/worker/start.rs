@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::wire::PodSandboxConfig;
 
 use crate::pods::hook::Hook;
 use crate::pods::host::ContainerRequest;
@@ -12,7 +13,6 @@ use crate::pods::note::{Note, reason};
 use crate::pods::plan::{self, Amounts, Due, Kill, KillReason};
 use crate::pods::pod_fields::{self, Part};
 use crate::pods::status::StartFailure;
-use crate::runtime::wire::PodSandboxConfig;
 
 use super::{Worker, ended};
 
@@ -114,7 +114,7 @@ impl Worker {
         pod: &Arc<Pod>,
         part: &Part<'_>,
         place: &Place<'_>,
-        image: &crate::runtime::wire::ImageSpec,
+        image: &plimsoll_runtime::wire::ImageSpec,
     ) -> Result<(), StartFailure> {
         let container = part.container.as_ref();
         let runtime = Arc::clone(&self.shared().runtime);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use plimsoll_runtime::Error;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -13,7 +14,6 @@ use crate::pods::observed::{self, State};
 use crate::pods::plan::{Kill, KillReason, Reset};
 use crate::pods::pod_fields;
 use crate::pods::status::Stage;
-use crate::runtime::Error;
 
 use super::grace::{self, Deadline, MIN_STOP};
 use super::{RETRY, Worker};

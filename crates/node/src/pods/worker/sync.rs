@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::wire::PodSandboxConfig;
 use tokio::time::Instant;
 
 use crate::pods::host::PrepareError;
@@ -15,7 +16,6 @@ use crate::pods::plan::{self, Plan};
 use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 use crate::pods::status::Forced;
-use crate::runtime::wire::PodSandboxConfig;
 
 use super::start::Outcome;
 use super::{Next, RETRY, RETRY_SOON, Worker, ended};
@@ -211,7 +211,16 @@ impl Worker {
             Arc::clone(&self.shared().runtime),
             Arc::clone(&self.shared().host),
         );
-        let id = match runtime.run_pod_sandbox(config).await {
+        let handler = match host.runtime_handler(pod).await {
+            Ok(handler) => handler,
+            Err(error) => {
+                let message = format!("Failed to create pod sandbox: {error}");
+                let note = Note::warning(reason::FAILED_CREATE_POD_SAND_BOX, message);
+                host.record(pod, note);
+                return Err(self.in_a(RETRY));
+            }
+        };
+        let id = match runtime.run_pod_sandbox(config, &handler).await {
             Ok(id) => id,
             // The sandbox is no longer wanted, so the failure needs no event.
             Err(_) if self.ends() => return Err(Next::Again),

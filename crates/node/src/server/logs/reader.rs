@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
+use plimsoll_runtime::beneath::{self, Opened};
+use plimsoll_runtime::wire::ContainerState;
+use plimsoll_runtime::{Error, Runtime};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::time::Instant;
@@ -15,10 +18,7 @@ use tokio::time::Instant;
 use super::options::LogOptions;
 use super::printer::{Next, Printer};
 use super::tail::start_of_last;
-use crate::beneath::{self, Opened};
 use crate::folder::{Changes, Watch};
-use crate::runtime::wire::ContainerState;
-use crate::runtime::{Error, Runtime};
 
 /// How much is read, and handed on, at a time.
 const PIECE: usize = 32 * 1024;

@@ -9,12 +9,12 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use plimsoll_runtime::{Connection as PortConnection, Dial};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::spdy::{Connection, Limits, Role, Stream};
-use crate::runtime::{Connection as PortConnection, Dial};
 
 /// Connections of one client are pairs of streams.
 const LIMITS: Limits = Limits {

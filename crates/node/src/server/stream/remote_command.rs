@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::stream::{BoxStream, unfold};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use plimsoll_runtime::TerminalSize;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -15,7 +16,6 @@ use super::session::{Client, Outlet};
 use super::sizes::Sizes;
 use super::spdy::{Connection, Limits, Outflow, Role, Stream};
 use super::status::Form;
-use crate::runtime::TerminalSize;
 use crate::server::command::Wanted;
 
 /// A process has five streams; the rest is for mistakes.

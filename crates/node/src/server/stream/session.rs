@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use plimsoll_client::splice::Activity;
+use plimsoll_runtime::{Error, Input, Output, ProcessStreams, TerminalSize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::status::{Form, Status};
 use super::{spdy, websocket};
-use crate::runtime::{Error, Input, Output, ProcessStreams, TerminalSize};
 
 /// How much of an output is sent at a time.
 const PIECE: usize = 32 * 1024;

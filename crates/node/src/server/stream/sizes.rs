@@ -1,9 +1,8 @@
 //! Changes of a terminal's size, as clients send them.
 
 use bytes::BytesMut;
+use plimsoll_runtime::TerminalSize;
 use serde::Deserialize;
-
-use crate::runtime::TerminalSize;
 
 /// A change is a few bytes; more input without an end is no change.
 const MAX_PENDING: usize = 1024;

@@ -3,10 +3,10 @@
 //! Matches v1.36 cri-streaming/pkg/streaming/remotecommand/{exec,attach,status}.go.
 
 use bytes::Bytes;
+use plimsoll_runtime::Error;
 use serde_json::{Value, json};
 
 use super::session::Kind;
-use crate::runtime::Error;
 
 /// The end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper_util::rt::TokioIo;
+use plimsoll_runtime::{Error, Input, Output, ProcessStreams, TerminalSize};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use tokio::sync::mpsc;
@@ -19,7 +20,6 @@ use super::agreement::{SPDY, STREAM_PROTOCOL};
 use super::proxy::{PassError, exchange, refusal};
 use super::session::Gone;
 use super::spdy::{Connection, Headers, Limits, Outflow, Role, Stream};
-use crate::runtime::{Error, Input, Output, ProcessStreams, TerminalSize};
 use crate::server::answer::Refusal;
 use crate::server::command::Wanted;
 

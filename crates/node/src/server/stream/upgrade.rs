@@ -8,6 +8,7 @@ use http::header::{
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
+use plimsoll_runtime::{Dial, Error, ProcessStreams};
 use tokio::sync::Semaphore;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,6 @@ use super::agreement::{Agreement, SPDY, STREAM_PROTOCOL};
 use super::port_forward::Target;
 use super::session::{self, Kind};
 use super::{port_forward, remote_command, websocket};
-use crate::runtime::{Dial, Error, ProcessStreams};
 use crate::server::answer::{self, Refusal};
 use crate::server::body::Body;
 use crate::server::command::Wanted;

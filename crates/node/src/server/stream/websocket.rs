@@ -13,6 +13,7 @@ use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use plimsoll_runtime::TerminalSize;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -26,7 +27,6 @@ use super::agreement::Encoding;
 use super::session::{Client, Gone, Link, Outlet};
 use super::sizes::Sizes;
 use super::status::Form;
-use crate::runtime::TerminalSize;
 use crate::server::command::Wanted;
 
 const STDIN: u8 = 0;

@@ -7,13 +7,13 @@ use http::{Request, StatusCode};
 use http_body_util::Empty;
 use hyper_util::rt::TokioIo;
 use kube::api::AttachParams;
+use plimsoll_runtime::{Ports, Session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::exec::pods;
 use super::kubelet_api::{DEADLINE, FakeNode, KubeletApi, read, soon};
 use super::runtime::FakeRuntime;
-use crate::runtime::{Ports, Session};
 use crate::server::stream::spdy::{Connection, Limits, Role, Stream};
 
 /// A kubelet API whose runtime serves streams at the listener.

@@ -9,14 +9,14 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{AttachParams, AttachedProcess, TerminalSize as Size};
+use plimsoll_runtime::wire::ExecRequest;
+use plimsoll_runtime::{Error, ProcessStreams, Session, TerminalSize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{mpsc, oneshot};
 use tower::service_fn;
 
 use super::kubelet_api::{FakeNode, KubeletApi, soon};
 use super::runtime::FakeRuntime;
-use crate::runtime::wire::ExecRequest;
-use crate::runtime::{Error, ProcessStreams, Session, TerminalSize};
 
 /// The inside of a process that a test plays.
 pub(super) struct Process {

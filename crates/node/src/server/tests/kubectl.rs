@@ -13,6 +13,7 @@ use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use plimsoll_runtime::{Connection, Error, Ports, TerminalSize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +22,6 @@ use tokio::process::{Child, Command};
 use super::exec::{at_the_node, kubelet_api};
 use super::kubelet_api::{FakeNode, KubeletApi, soon};
 use super::runtime::FakeRuntime;
-use crate::runtime::{Connection, Error, Ports, TerminalSize};
 
 /// Answers what kubectl asks before it gets to the point, and passes that on.
 async fn front(kubelet_api: Arc<KubeletApi>, speaks: Speaks) -> SocketAddr {

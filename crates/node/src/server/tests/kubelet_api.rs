@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::threshold::Signal;
+use plimsoll_runtime::{self as runtime, Runtime};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
@@ -25,7 +26,6 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::runtime::FakeRuntime;
-use crate::runtime::{self, Runtime};
 use crate::server::access::{Authenticator, Authorizer};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{Metrics, Node, Options, Server, Trouble};

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
-
-use crate::runtime::wire::*;
-use crate::runtime::{Error, Ports, Runtime, Session};
+use plimsoll_runtime::wire::*;
+use plimsoll_runtime::{Error, Ports, Runtime, Session};
 
 type OnExec = Box<dyn Fn(&ExecRequest) -> Result<Session, Error> + Send + Sync>;
 type OnAttach = Box<dyn Fn(&AttachRequest) -> Result<Session, Error> + Send + Sync>;
@@ -93,7 +92,7 @@ impl Runtime for FakeRuntime {
         Ok(())
     }
 
-    async fn run_pod_sandbox(&self, _: &PodSandboxConfig) -> Result<String, Error> {
+    async fn run_pod_sandbox(&self, _: &PodSandboxConfig, _: &str) -> Result<String, Error> {
         unimplemented("RunPodSandbox")
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Empty;
 use hyper_util::rt::TokioIo;
+use plimsoll_runtime::{Connection as PortConnection, Error, Ports, TerminalSize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,7 +16,6 @@ use tokio::sync::mpsc;
 use super::exec::{Process, kubelet_api, process};
 use super::kubelet_api::{FakeNode, KubeletApi, open_to_all, read, soon};
 use super::runtime::FakeRuntime;
-use crate::runtime::{Connection as PortConnection, Error, Ports, TerminalSize};
 use crate::server::stream::spdy::{Connection, Headers, Limits, Role, Stream};
 
 const V4: &str = "v4.channel.k8s.io";

@@ -7,9 +7,9 @@
 use std::path::Path;
 
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::walk::Usage;
 
 use crate::project_quota::{ProjectId, ProjectQuotas};
-use crate::walk::Usage;
 
 /// How much a walk may find more or less in a directory that changes meanwhile: an eighth, and so
 /// many bytes and inodes.

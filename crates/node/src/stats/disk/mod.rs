@@ -19,5 +19,5 @@ pub(super) use schedule::{DiskUsage, Wanted};
 /// How many inodes a walk over a tree finds.
 #[cfg(test)]
 pub(super) fn walked_tree(path: &std::path::Path) -> u64 {
-    crate::walk::measure(path).unwrap().inodes
+    plimsoll_runtime::walk::measure(path).unwrap().inodes
 }

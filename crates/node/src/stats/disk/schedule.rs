@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::walk::{Progress, STEP_TIME, Scope, Usage, Walker};
 
 use crate::project_quota::ProjectQuotas;
-use crate::walk::{Progress, STEP_TIME, Scope, Usage, Walker};
 
 use super::counted::Counted;
 
@@ -87,7 +87,7 @@ enum Counting {
 
 #[derive(Debug)]
 struct Walk {
-    walk: crate::walk::Walk,
+    walk: plimsoll_runtime::walk::Walk,
     begun: Timestamp,
 }
 

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::walk::{Scope, Usage, Walker, measure};
 use plimsoll_testkit::disk::{WITH_PROJECTS, mount_ext4, where_projects_are_counted};
 use plimsoll_testkit::mount::unmount_below;
 use plimsoll_testkit::vm::{Machine, slowness};
@@ -16,7 +17,6 @@ use rustix::fs::{FileType, Mode, mknodat};
 
 use super::{DiskUsage, Wanted};
 use crate::project_quota::ProjectQuotas;
-use crate::walk::{Scope, Usage, Walker, measure};
 
 /// As many as make walks a burden.
 const FILES: u32 = 100_000;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use plimsoll_core::cgroup::conversion::shares_from_kubelet_weight;
 use plimsoll_core::cgroup::{CgroupPath, Version};
-
-use crate::cgroup::Layout;
+use plimsoll_runtime::cgroup::Layout;
 
 use super::super::kept_file::Buffer;
 use super::super::keyed::{entry, number_or_max};

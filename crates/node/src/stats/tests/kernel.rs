@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::cgroup::Cgroups;
+use plimsoll_runtime::cgroup::testing::{KernelCgroups, Waiting, eventually};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::cgroup::Cgroups;
-use crate::cgroup::testing::{KernelCgroups, Waiting, eventually};
 use crate::project_quota::ProjectQuotas;
 use crate::stats::{Collector, Container, Inventory, Pod, RootFs, Sandbox, Settings};
 
@@ -32,7 +32,7 @@ fn collector(cgroups: &Cgroups) -> Collector {
         kept_files: Settings::affordable_files(),
         played: None,
         quotas: ProjectQuotas::default(),
-        walker: crate::walk::Walker::here(),
+        walker: plimsoll_runtime::walk::Walker::here(),
         kubepods,
     };
     Collector::new(settings, cgroups.layout().clone())

@@ -5,15 +5,15 @@ use std::fs;
 use plimsoll_core::cgroup::{CgroupPath, Driver, Version};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::cgroup::Cgroups;
+use plimsoll_runtime::cgroup::fake::FakeMachine;
+use plimsoll_runtime::walk::Walker;
 
-use crate::cgroup::Cgroups;
-use crate::cgroup::fake::FakeMachine;
 use crate::project_quota::ProjectQuotas;
 use crate::stats::{
     Collector, Container, Inventory, Pod, RootFs, RuntimeFs, Sandbox, Settings, Volume,
     VolumeMeasure,
 };
-use crate::walk::Walker;
 
 pub(super) struct FakeNode {
     pub(super) machine: FakeMachine,

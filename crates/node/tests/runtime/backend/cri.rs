@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use plimsoll_core::cgroup::conversion::{kubelet_weight_from_shares, runtime_weight_from_shares};
-use plimsoll_node::runtime::Runtime;
-use plimsoll_node::runtime::cri::{Cri, Options};
+use plimsoll_runtime::Runtime;
+use plimsoll_runtime::cri::{Cri, Options};
 use plimsoll_testkit::containerd::Containerd;
 use plimsoll_testkit::images::Image;
 

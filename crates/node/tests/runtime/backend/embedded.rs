@@ -8,10 +8,10 @@ use tempfile::TempDir;
 
 use plimsoll_core::cgroup::Driver;
 use plimsoll_core::cgroup::conversion::runtime_weight_from_shares;
-use plimsoll_node::image::import::{self, Source};
-use plimsoll_node::image::{ImageService, Registries, Store};
-use plimsoll_node::runtime::Runtime;
-use plimsoll_node::runtime::embedded::{Embedded, NetworkOptions, Options};
+use plimsoll_runtime::Runtime;
+use plimsoll_runtime::embedded::{Embedded, NetworkOptions, Options};
+use plimsoll_runtime::image::import::{self, Source};
+use plimsoll_runtime::image::{ImageService, Registries, Store};
 use plimsoll_testkit::claim::Number;
 use plimsoll_testkit::images::Image;
 use plimsoll_testkit::mount::unmount_below;
@@ -105,7 +105,7 @@ impl Drop for EmbeddedService {
         drop(self.current().take());
         unmount_below(self.folder.path());
         // Bridges stay as long as the node, which ends with the suite.
-        let _ = plimsoll_node::runtime::embedded::stop_translating(&bridge());
+        let _ = plimsoll_runtime::embedded::stop_translating(&bridge());
         let _ = Command::new("ip")
             .args(["link", "delete", &bridge()])
             .output();

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use serde_json::json;
 
-use plimsoll_node::runtime::Runtime;
+use plimsoll_runtime::Runtime;
 use plimsoll_testkit::images::Image;
 
 use crate::scene::{Running, Scene};

@@ -307,7 +307,7 @@ fn a_pod_has_a_user_only_if_all_its_containers_agree() {
 
 #[test]
 fn an_image_that_says_nothing_runs_as_root() {
-    use crate::runtime::wire::Image;
+    use plimsoll_runtime::wire::Image;
     assert_eq!(ImageUser::from_image(None), ImageUser::Id(0));
     let image = |uid: Option<i64>, username: &str| Image {
         uid: uid.map(|value| Int64Value { value }),

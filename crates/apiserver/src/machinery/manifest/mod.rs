@@ -121,7 +121,11 @@ pub fn create(manifest: &Manifest, facts: &Facts) -> Created {
     match write::create(&request, body, IDENTITY, &mut admission) {
         Ok(accepted) => Created {
             problems: Vec::new(),
-            warnings: accepted.warnings,
+            warnings: accepted
+                .warnings
+                .into_iter()
+                .chain(kind.inert_warning())
+                .collect(),
         },
         Err(status) => Created {
             warnings: status.warnings.clone(),

@@ -100,6 +100,27 @@ fn kinds_and_versions_are_recognized() {
     }
 }
 
+#[test]
+fn objects_that_nothing_acts_on_have_the_servers_warning() {
+    let tree = parsed(
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: \
+         {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
+    );
+    let manifest = read(
+        &tree,
+        kinds::by_kind("v1", "PersistentVolumeClaim").unwrap(),
+    );
+    let created = create(&manifest, &Facts::default());
+    assert_eq!(created.problems, []);
+    assert!(
+        created
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("nothing acts on it")),
+        "{created:?}"
+    );
+}
+
 /// Whatever is created without a problem is created by the server, and the reverse.
 #[test]
 fn the_answer_is_that_of_a_create() {

@@ -79,13 +79,7 @@ const NAMESPACE: Kind = Kind::cluster(V1, "Namespace", "namespaces", "namespace"
 const NODE: Kind = Kind::cluster(V1, "Node", "nodes", "node")
     .short(&["no"])
     .with(&[
-        Subresource::view("proxy", "NodeProxyOptions").verbs(&[
-            Verb::Create,
-            Verb::Delete,
-            Verb::Get,
-            Verb::Patch,
-            Verb::Update,
-        ]),
+        Subresource::view("proxy", "NodeProxyOptions").verbs(PROXY),
         Subresource::view("status", "Node"),
     ])
     .selectable(
@@ -93,6 +87,15 @@ const NODE: Kind = Kind::cluster(V1, "Node", "nodes", "node")
             .without_namespace(),
     )
     .stored_as("minions");
+
+/// Requests of any method are passed on.
+const PROXY: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::Get,
+    Verb::Patch,
+    Verb::Update,
+];
 
 /// Both verbs: WebSockets begin with GET, SPDY with POST.
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
@@ -108,6 +111,7 @@ const POD: Kind = Kind::namespaced(V1, "Pod", "pods", "pod")
         Subresource::view("exec", "PodExecOptions").verbs(STREAM),
         Subresource::view("log", "Pod").verbs(&[Verb::Get]),
         Subresource::view("portforward", "PodPortForwardOptions").verbs(STREAM),
+        Subresource::view("proxy", "PodProxyOptions").verbs(PROXY),
         Subresource::view("resize", "Pod"),
         Subresource::view("status", "Pod"),
     ])

@@ -80,7 +80,8 @@ impl Kind {
         }
     }
 
-    fn title(self) -> &'static str {
+    /// What a message begins with; empty for [`Kind::Refused`].
+    pub fn title(self) -> &'static str {
         match self {
             Kind::Invalid | Kind::TypeInvalid => "Invalid value",
             Kind::NotSupported => "Unsupported value",

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use plimsoll_core::config::{Conversion, Notation, convert_okd_node_config};
+use plimsoll_core::lint::{Level, MachineFacts, lint_node};
+use plimsoll_core::problem::Problem;
 
 use crate::exit::Exit;
 use crate::input::read_bytes;
@@ -45,6 +47,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !conversion.original.problems.is_empty() {
         return Err(checkable(&arguments.file, &conversion.original.problems));
     }
+    let errors = errors_of(&conversion);
+    if !errors.is_empty() {
+        return Err(checkable(&arguments.file, &errors));
+    }
     let text = match arguments.output {
         Format::Yaml => conversion.document.to_yaml(),
         Format::Json => {
@@ -56,6 +62,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     written.context("cannot write the configuration")?;
     report_notes(&conversion);
     Ok(Exit::Success.into())
+}
+
+/// Settings that the kubelet accepts but that cannot work on any machine.
+fn errors_of(conversion: &Conversion) -> Vec<Problem> {
+    let findings = lint_node(&conversion.original.config, &MachineFacts::default());
+    let errors = findings.into_iter().filter(|one| one.level == Level::Error);
+    let problems = errors.map(|one| {
+        let path = Notation::OkdNodeConfig.own_path(&one.path);
+        Problem::refused(path, one.message).at(one.position)
+    });
+    problems.collect()
 }
 
 fn report_notes(conversion: &Conversion) {

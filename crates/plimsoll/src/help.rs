@@ -83,7 +83,8 @@ mod tests {
     use super::*;
 
     /// The flags of each command that need no heading.
-    const MOST_USED: [(&str, &[&str]); 7] = [
+    const MOST_USED: [(&str, &[&str]); 8] = [
+        ("check", &["filename", "recursive", "output"]),
         ("controllers", &["leader-elect", "listen", "root-ca-file"]),
         ("explain", &["replay", "namespace", "verbose", "output"]),
         ("loadline", &["watch", "interval", "output", "ascii"]),

@@ -6,7 +6,8 @@
 //! [`defaulting`], [`conversion`], [`patch`] (the three patches that clients compute), [`apply`]
 //! (server-side apply and the managers of fields), [`strategy`], [`validation`], [`admission`],
 //! and [`write`](mod@write), which runs them all. In addition: [`table`] (objects as `kubectl get`
-//! prints them), [`event_encoding`] (one stored form, two groups).
+//! prints them), [`event_encoding`] (one stored form, two groups), [`manifest`] (what a create would
+//! answer, with every mistake).
 
 pub mod admission;
 pub mod apply;
@@ -15,6 +16,7 @@ pub mod decoding;
 pub mod defaulting;
 pub mod event_encoding;
 pub(crate) mod go;
+pub mod manifest;
 pub mod patch;
 pub mod schema;
 pub mod strategy;

@@ -32,7 +32,7 @@ pub use node_config::{NodeConfig, ShutdownGracePeriod, SignalTexts};
 pub use profile::{CriticalRule, EvictionRank, MemoryPressureBlocks, SoftGrace};
 pub(crate) use read::kubelet::check_type;
 pub(crate) use read::shape;
-pub(crate) use read::suggest::did_you_mean;
+pub use read::suggest::{closest, did_you_mean};
 pub use read::{
     Notation, Reading, read_command_line, read_document, read_file, read_kubelet_configuration,
     read_okd_node_config,

@@ -1,6 +1,6 @@
 //! The rules about node configurations.
 
-use crate::config::{Enforcement, NodeConfig, Setting, SignalTexts};
+use crate::config::{Enforcement, NodeConfig, Profile, Setting, SignalTexts};
 use crate::quantity::{Format, Quantity};
 use crate::resources::{Bytes, ResourceName};
 use crate::threshold::{Duration, Signal, StarvedResource, ThresholdValue};
@@ -197,7 +197,13 @@ fn defaults_dropped(config: &NodeConfig, findings: &mut Vec<Finding>) {
             "evictionHard",
             config.eviction_hard.origin.as_ref(),
             format!("the defaults {} no longer hold", missing.join(", ")),
-            "list all signals, or set mergeDefaultEvictionSettings: true",
+            match config.profile {
+                Profile::Kubernetes136 => {
+                    "list all signals, or set mergeDefaultEvictionSettings: true"
+                }
+                // Those releases do not have the setting.
+                Profile::Okd39 | Profile::Okd36 => "list all signals",
+            },
         ));
     }
 }

@@ -44,11 +44,23 @@ pub enum Rule {
     HeartbeatTooSlow,
     /// L17: a transition period that lets conditions flap.
     TransitionTooShort,
+    /// L18: a quantity whose unit does not suit the resource.
+    UnlikelyUnit,
+    /// L19: a label key of Kubernetes' own domains that no node has.
+    UnknownLabel,
+    /// L20: what the API server warns about.
+    ServerWarning,
+    /// L21: a file that cannot be read.
+    Unreadable,
+    /// L22: an object that is not checked, because its kind is not served.
+    NotChecked,
+    /// L23: an object that stands twice.
+    RepeatedObject,
 }
 
 impl Rule {
     /// Every rule, in the order of ids.
-    pub const ALL: [Rule; 18] = [
+    pub const ALL: [Rule; 24] = [
         Rule::Refused,
         Rule::SoftWithoutGrace,
         Rule::SoftNotAboveHard,
@@ -67,6 +79,12 @@ impl Rule {
         Rule::DiskNotWatched,
         Rule::HeartbeatTooSlow,
         Rule::TransitionTooShort,
+        Rule::UnlikelyUnit,
+        Rule::UnknownLabel,
+        Rule::ServerWarning,
+        Rule::Unreadable,
+        Rule::NotChecked,
+        Rule::RepeatedObject,
     ];
 
     /// The rule behind a problem that a reader found; [`Rule::Refused`] where it is no other.
@@ -103,6 +121,42 @@ impl Rule {
             Rule::DiskNotWatched => "L15",
             Rule::HeartbeatTooSlow => "L16",
             Rule::TransitionTooShort => "L17",
+            Rule::UnlikelyUnit => "L18",
+            Rule::UnknownLabel => "L19",
+            Rule::ServerWarning => "L20",
+            Rule::Unreadable => "L21",
+            Rule::NotChecked => "L22",
+            Rule::RepeatedObject => "L23",
+        }
+    }
+
+    /// The rule in a few words, for lists of rules.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Rule::Refused => "Refused by the kubelet, the scheduler or the API server",
+            Rule::SoftWithoutGrace => "Soft threshold without a grace period",
+            Rule::SoftNotAboveHard => "Soft threshold not above the hard one",
+            Rule::SoftGraceZero => "Soft grace period of zero",
+            Rule::UnusedEvictionEntry => "Grace period or minimum reclaim without a threshold",
+            Rule::DefaultsDropped => "Default thresholds dropped",
+            Rule::ThresholdOutOfReach => "Threshold out of reach",
+            Rule::RepeatedSignal => "Two thresholds for one signal",
+            Rule::SoftLineNotCovered => "Reservation does not cover the soft line",
+            Rule::SwapOn => "Swap is on",
+            Rule::SoftKillWithoutGrace => "Soft eviction without grace",
+            Rule::UnprotectedDaemonSet => "DaemonSet without critical priority",
+            Rule::DaemonsLimited => "Memory limit on system daemons",
+            Rule::OverrideBelowMinimum => "Override below the minimum of a LimitRange",
+            Rule::ScalarArgument => "Scalar where a list is needed",
+            Rule::DiskNotWatched => "Disk without an eviction signal",
+            Rule::HeartbeatTooSlow => "Heartbeats too rare",
+            Rule::TransitionTooShort => "Pressure transition period too short",
+            Rule::UnlikelyUnit => "Unit that does not suit the resource",
+            Rule::UnknownLabel => "Unknown label of Kubernetes",
+            Rule::ServerWarning => "Warning of the API server",
+            Rule::Unreadable => "Unreadable file",
+            Rule::NotChecked => "Kind that is not checked",
+            Rule::RepeatedObject => "Object that stands twice",
         }
     }
 
@@ -131,7 +185,7 @@ impl Rule {
             Rule::SoftGraceZero => "a soft threshold without waiting is a hard one",
             Rule::UnusedEvictionEntry => "the entry is accepted and ignored",
             Rule::DefaultsDropped => {
-                "setting evictionHard replaces all defaults, so the signals left out are not \
+                "a list of hard thresholds replaces all defaults, so the signals left out are not \
                  watched at all"
             }
             Rule::ThresholdOutOfReach => {
@@ -175,6 +229,19 @@ impl Rule {
             Rule::TransitionTooShort => {
                 "the condition leaves before the next soft eviction can start, so pods come back \
                  in between"
+            }
+            Rule::UnlikelyUnit => {
+                "the quantity is valid, but a thousandth of a byte, a handful of bytes or hundreds \
+                 of cores are seldom meant"
+            }
+            Rule::UnknownLabel => {
+                "no node has the label by itself, so no node matches unless it is set by hand"
+            }
+            Rule::ServerWarning => "the API server stores this with a warning",
+            Rule::Unreadable => "nothing in the file after this place is checked",
+            Rule::NotChecked => "only kinds that Plimsoll's API server serves are checked",
+            Rule::RepeatedObject => {
+                "the second create is refused, and an apply makes the last one win"
             }
         }
     }

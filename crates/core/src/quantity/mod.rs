@@ -10,9 +10,11 @@
 //! It never uses floats, except in [`Quantity::as_approximate_f64`], which upstream uses for
 //! percentages and the like.
 //!
-//! Reading order: `suffix` (the letters), `decimal` (unbounded), `amount` (64-bit), `parse`.
+//! Reading order: `suffix` (the letters), `decimal` (unbounded), `amount` (64-bit), `parse`,
+//! `correction` (what a malformed one probably means).
 
 mod amount;
+mod correction;
 mod decimal;
 mod parse;
 mod suffix;
@@ -24,6 +26,7 @@ use std::str::FromStr;
 use amount::Amount;
 use decimal::Decimal;
 
+pub use correction::corrections;
 pub use parse::ParseError;
 pub use suffix::Format;
 

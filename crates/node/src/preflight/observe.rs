@@ -157,9 +157,12 @@ fn parse_swaps(swaps: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// Writes to the directory, or to what it would be created in. Leaves nothing behind.
 fn try_write(directory: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(directory)?;
-    let probe = directory.join(format!(".probe-{}", std::process::id()));
+    let mut ancestors = directory.ancestors();
+    let existing = ancestors.find(|ancestor| ancestor.exists());
+    let existing = existing.unwrap_or(Path::new("."));
+    let probe = existing.join(format!(".probe-{}", std::process::id()));
     std::fs::write(&probe, b"")?;
     std::fs::remove_file(&probe)
 }
@@ -167,6 +170,15 @@ fn try_write(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_is_missing_is_not_created() {
+        let parent = tempfile::tempdir().unwrap();
+        try_write(&parent.path().join("a/b")).unwrap();
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+        std::fs::write(parent.path().join("file"), b"").unwrap();
+        assert!(try_write(&parent.path().join("file/b")).is_err());
+    }
 
     #[test]
     fn swap_is_whatever_stands_below_the_header() {

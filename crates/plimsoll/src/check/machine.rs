@@ -24,7 +24,8 @@ struct AsNode {
 /// Exits with 1 if the machine cannot run pods as it is.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut line = vec!["node", "--runtime", arguments.runtime.as_str()];
-    match arguments.files.as_slice() {
+    let names = arguments.names();
+    match names.as_slice() {
         [] => {}
         [file] => line.extend(["--config", file]),
         files => {
@@ -43,7 +44,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     )?;
     let findings = judge(&observe(&subject(&options)), &options.config);
     let text = match arguments.output {
-        Format::Table => render(&findings),
+        Format::Text | Format::Wide => render(&findings),
+        Format::Sarif => return Err(usage("--node has no output format sarif")),
         Format::Json => serde_json::to_string_pretty(&as_data(&findings))? + "\n",
         Format::Yaml => serde_saphyr::to_string(&as_data(&findings))?,
     };

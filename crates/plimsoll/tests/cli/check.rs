@@ -327,9 +327,9 @@ fn a_configuration_full_of_zeros_is_clean() {
 #[test]
 fn items_of_a_list_are_checked_under_their_own_paths() {
     let text = r#"{"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}},
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [
-            {"name": "x", "resources": {
+            {"name": "x", "image": "i", "resources": {
                 "limits": {"cpu": 0.5, "memory": "64Mi"}, "requests": {"memory": "128Mi"}}}
         ]}}
     ]}"#;

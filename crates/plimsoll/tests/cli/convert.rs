@@ -57,3 +57,17 @@ fn json_is_offered_too() {
     let document: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(document["qosReserved"]["memory"], "50%");
 }
+
+/// The kubelet would accept the file, and evict without end.
+#[test]
+fn a_file_with_thresholds_out_of_reach_is_not_converted() {
+    let text = "kind: NodeConfig\napiVersion: v1\nkubeletArguments:\n  eviction-hard:\n  \
+                - nodefs.inodesFree<100Mi\n";
+    let run = plimsoll(&["config", "convert", "-"], text);
+    assert_eq!(run.code, Some(1), "{}", run.transcript());
+    assert_eq!(run.stdout, "");
+    assert!(
+        run.stderr
+            .contains("kubeletArguments.eviction-hard[nodefs.inodesFree]")
+    );
+}

@@ -1,6 +1,7 @@
 //! The command line: arguments in, text and exit code out.
 
 mod check;
+mod check_manifests;
 mod convert;
 mod daemon;
 mod failing;

@@ -1,25 +1,32 @@
 //! Mistakes in configurations and manifests, and what they result in.
 //!
-//! Reading order: `file` (bytes to documents), `capacity` (for which machine), `node`, `scheduler`
-//! and `manifest` (documents to reports), [`report`] (the result as data; documented in
-//! docs/check.md), `render` (the result as text).
+//! Reading order: `file` (bytes to documents), `capacity` (for which machine), [`server`] (what an API
+//! server answers), `node`, `scheduler` and `manifest` (documents to reports), `correction` (what
+//! would be right), [`report`] (the result as data; documented in docs/check.md), `render` and
+//! `sarif` (the result as text).
 
 mod capacity;
+mod correction;
 mod file;
 mod manifest;
 mod node;
 mod render;
 pub mod report;
+mod sarif;
 mod scheduler;
+pub mod server;
 
 use plimsoll_core::config::{NodeConfig, Notation, Profile};
 use plimsoll_core::resources::Bytes;
 use plimsoll_core::scheduling::configuration::is_scheduler_configuration;
 
+use server::Server;
+
 pub use capacity::{Capacity, Subject, parse_daemons};
 pub use file::File;
-pub use render::render;
+pub use render::{Detail, render};
 pub use report::Report;
+pub use sarif::sarif;
 
 /// What files are checked against.
 #[derive(Clone, Copy)]
@@ -28,6 +35,8 @@ pub struct Options<'a, E> {
     pub compat: Option<Profile>,
     /// The machine of a node with that configuration.
     pub machine: &'a dyn Fn(&NodeConfig) -> Result<Subject, E>,
+    /// The API server that manifests are meant for.
+    pub server: &'a dyn Server,
     /// Memory of the machine, if known.
     pub memory: Option<Bytes>,
     /// The memory that daemons use; unknown daemons use what is reserved for them.
@@ -55,7 +64,7 @@ impl<E> Options<'_, E> {
 /// Checks files together: a LimitRange in one applies to the pods of its namespace in another.
 pub fn check<E>(files: &[File], options: &Options<'_, E>) -> Result<Report, E> {
     let mut report = Report::default();
-    let mut manifests = manifest::Set::default();
+    let mut manifests = manifest::Set::new(options.server);
     for file in files {
         file.report_syntax(&mut report);
         for document in &file.documents {
@@ -72,11 +81,6 @@ pub fn check<E>(files: &[File], options: &Options<'_, E>) -> Result<Report, E> {
         }
     }
     manifests.check(options.memory, &mut report);
-    // Workloads are checked last but shown in the order of the files.
-    let place = |name: &String| files.iter().position(|file| file.name == *name);
-    report
-        .documents
-        .sort_by_key(|document| (place(&document.file), document.document));
-    report.finish();
+    report.finish(files);
     Ok(report)
 }

@@ -8,6 +8,7 @@ use plimsoll_core::config::{Notation, read_document};
 use plimsoll_core::lint::eviction_lines::{Line, amount_of, compute_lines};
 use plimsoll_core::lint::soft_cases::SoftCase;
 use plimsoll_core::lint::{MachineFacts, compute_memory_cases, lint_node};
+use plimsoll_core::problem::Position;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_core::resources::{Millicores, ResourceName};
 use plimsoll_core::threshold::{Signal, StarvedResource, ThresholdValue};
@@ -40,17 +41,23 @@ pub(super) fn check<E>(
     for over in allocatable.over_reserved() {
         if resolved.known.contains(&over.resource) {
             let row = FindingRow::from_problem(&file.name, &over.problem(config));
-            report.findings.push(row);
+            report.findings.push(in_notation(row, notation, document));
         }
     }
     for finding in lint_node(config, &resolved.facts) {
-        report.findings.push(FindingRow::new(&file.name, finding));
+        let row = FindingRow::new(&file.name, finding);
+        report.findings.push(in_notation(row, notation, document));
     }
     report.documents.push(DocumentReport {
         node: Some(NodeReport {
             profile: profile.as_str(),
             capacity_from: resolved.source,
             load_line: load_line(&allocatable, config, &resolved),
+            qos_reserved: config
+                .qos_reserved
+                .iter()
+                .map(|(name, percent)| (name.to_string(), *percent))
+                .collect(),
             eviction: compute_lines(config)
                 .iter()
                 .map(|line| eviction_row(line, config, &resolved.facts))
@@ -64,6 +71,35 @@ pub(super) fn check<E>(
         ..DocumentReport::new(file, document, notation.as_str())
     });
     Ok(())
+}
+
+/// The finding with the names of the file's notation, at the entry of its signal if it has one.
+fn in_notation(mut row: FindingRow, notation: Notation, document: &Document) -> FindingRow {
+    row.path = notation.own_path(&row.path);
+    row.message = notation.own_words(&row.message);
+    row.fix = notation.own_words(&row.fix);
+    if row.line.is_some()
+        && let Some(position) = entry_position(&row.path, document)
+    {
+        row.line = Some(position.line);
+        row.column = Some(position.column);
+    }
+    // A setting that is missing is missing in what is around it.
+    let around = document.tree.position_of(&row.path);
+    row.at(around)
+}
+
+/// Where a path such as `evictionHard[memory.available]` stands: a key of a mapping, or the item of
+/// a list that begins with it.
+fn entry_position(path: &str, document: &Document) -> Option<Position> {
+    let place = document.tree.locate(path);
+    if place.is_exact {
+        return Some(place.position());
+    }
+    let (_, signal) = path.strip_suffix(']')?.rsplit_once('[')?;
+    let mut items = place.node.as_sequence()?.iter();
+    let item = items.find(|item| item.as_text().is_some_and(|text| text.contains(signal)))?;
+    Some(item.position)
 }
 
 fn allocatable_of(config: &NodeConfig, resolved: &Subject) -> Allocatable {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::lint::Rule;
 use plimsoll_core::resources::{Bytes, Millicores, ResourceName};
 
 use serde_json::Value;
@@ -16,13 +17,25 @@ use super::report::{
 /// An empty cell.
 const NONE: &str = "-";
 
-pub fn render(report: &Report, palette: Palette) -> String {
+/// Which documents are described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Those of files that the user has named, and not only their directory.
+    Named,
+    /// All.
+    All,
+}
+
+/// Descriptions of documents, findings one by one, and how many there are.
+pub fn render(report: &Report, detail: Detail, palette: Palette) -> String {
     let mut page = Page {
         palette,
         lines: Vec::new(),
     };
     for document in &report.documents {
-        page.document(document);
+        if detail == Detail::All || document.is_named && document.has_details() {
+            page.document(document);
+        }
     }
     page.findings(&report.findings);
     page.summary(report);
@@ -82,6 +95,12 @@ impl Page {
             self.gap();
             self.table(&load_line_table(&node.load_line));
         }
+        for (resource, percent) in &node.qos_reserved {
+            self.lines.push(format!(
+                "qos reserved     {resource} {percent}%: pods of lower QoS classes cannot use that \
+                 part of what higher classes request"
+            ));
+        }
         if !node.eviction.is_empty() {
             self.gap();
             self.table(&eviction_table(&node.eviction));
@@ -89,6 +108,10 @@ impl Page {
         if !node.soft_cases.is_empty() {
             self.gap();
             self.table(&soft_case_table(&node.soft_cases));
+            for case in &node.soft_cases {
+                self.lines
+                    .push(format!("{}: {}", case.reservation, case.verdict));
+            }
         }
     }
 
@@ -152,25 +175,33 @@ impl Page {
         self.table(&table);
     }
 
+    /// One line each, as compilers print them, and what helps below.
     fn findings(&mut self, findings: &[FindingRow]) {
-        for finding in findings {
+        if !findings.is_empty() {
             self.gap();
-            let place = match finding.line {
-                Some(line) => format!("{}:{line}", finding.file),
-                None => finding.file.clone(),
+        }
+        for finding in findings {
+            let mut place = finding.file.clone();
+            let numbers = [finding.line, finding.column];
+            for number in numbers.into_iter().flatten() {
+                place.push_str(&format!(":{number}"));
+            }
+            let path = match finding.path.as_str() {
+                "" => String::new(),
+                path => format!("{path}: "),
             };
-            let path = if finding.path.is_empty() { "" } else { " " };
-            self.lines.push(format!(
-                "{} {} {place}{path}{}",
-                self.palette.level(finding.level),
-                finding.id,
-                finding.path
-            ));
-            self.lines.push(format!("  {}", finding.message));
+            let level = self.palette.level(finding.level);
+            let id = self.palette.faint(&format!("[{}]", finding.id));
+            let place = self.palette.heading(&place);
             self.lines
-                .push(self.palette.faint(&format!("  why: {}", finding.why)));
+                .push(format!("{place}: {level}: {path}{} {id}", finding.message));
             if !finding.fix.is_empty() {
                 self.lines.push(format!("  fix: {}", finding.fix));
+            }
+            // The message of a refusal is the reason.
+            if finding.id != Rule::Refused.id() {
+                self.lines
+                    .push(self.palette.faint(&format!("  why: {}", finding.why)));
             }
         }
     }
@@ -183,7 +214,8 @@ impl Page {
         };
         self.gap();
         self.lines.push(format!(
-            "{}, {}, {}",
+            "{}: {}, {}, {}",
+            counted(summary.files, "file"),
             counted(summary.errors, "error"),
             counted(summary.warnings, "warning"),
             counted(summary.infos, "info"),
@@ -260,28 +292,19 @@ fn line(row: Option<&LineRow>, unit: Unit) -> String {
     }
 }
 
+/// Ways of choosing the reservation are columns, so that the table fits on eighty columns.
 fn soft_case_table(rows: &[SoftCaseRow]) -> Table {
-    let mut table = Table::new([
-        "MEMORY RESERVED",
-        "",
-        "ALLOCATABLE",
-        "KUBEPODS LIMIT",
-        "SOFT ABOVE",
-        "HARD ABOVE",
-        "WHAT IT MEANS",
-    ]);
-    for row in rows {
-        let bytes = |value: i64| Bytes(value).readable();
-        table.row([
-            row.reservation.to_owned(),
-            bytes(row.reserved),
-            bytes(row.allocatable),
-            bytes(row.kubepods_limit),
-            bytes(row.soft_fires_above),
-            bytes(row.hard_fires_above),
-            row.verdict.to_owned(),
-        ]);
-    }
+    let heading = rows.iter().map(|row| row.reservation.to_uppercase());
+    let mut table = Table::new(std::iter::once("RESERVED".to_owned()).chain(heading));
+    let mut figure = |name: &str, of: &dyn Fn(&SoftCaseRow) -> i64| {
+        let cells = rows.iter().map(|row| Bytes(of(row)).readable());
+        table.row(std::iter::once(name.to_owned()).chain(cells));
+    };
+    figure("reserved", &|row| row.reserved);
+    figure("allocatable", &|row| row.allocatable);
+    figure("kubepods limit", &|row| row.kubepods_limit);
+    figure("soft above", &|row| row.soft_fires_above);
+    figure("hard above", &|row| row.hard_fires_above);
     table
 }
 

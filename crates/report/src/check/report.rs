@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::text::Unit;
 
+use super::correction::correction;
 use super::file::{Document, File};
 
 /// The result of a check.
@@ -37,11 +38,24 @@ impl Default for Report {
 
 impl Report {
     /// Counts the findings and puts them in order: by file and place, the worst first there.
-    pub(super) fn finish(&mut self) {
-        let place = |f: &FindingRow| (f.file.clone(), f.line.unwrap_or(usize::MAX), f.level);
-        self.findings.sort_by_key(place);
+    pub(super) fn finish(&mut self, files: &[File]) {
+        let order: BTreeMap<&str, usize> = files
+            .iter()
+            .map(|file| file.name.as_str())
+            .zip(0..)
+            .collect();
+        let file = |name: &str| order.get(name).copied();
+        // Workloads are checked last but shown in the order of the files.
+        self.documents
+            .sort_by_key(|document| (file(&document.file), document.document));
+        let end = usize::MAX;
+        self.findings.sort_by_key(|f| {
+            let place = (f.line.unwrap_or(end), f.level, f.column.unwrap_or(end));
+            (file(&f.file), place)
+        });
         let count = |level: Level| self.findings.iter().filter(|f| f.level == level).count();
         self.summary = Summary {
+            files: files.len(),
             errors: count(Level::Error),
             warnings: count(Level::Warning),
             infos: count(Level::Info),
@@ -52,6 +66,7 @@ impl Report {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
+    pub files: usize,
     pub errors: usize,
     pub warnings: usize,
     pub infos: usize,
@@ -61,6 +76,9 @@ pub struct Summary {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DocumentReport {
+    /// Whether the user has named the file, and not only its directory.
+    #[serde(skip)]
+    pub is_named: bool,
     pub file: String,
     pub document: usize,
     pub line: usize,
@@ -81,6 +99,7 @@ impl DocumentReport {
     /// The report of a document that was read, without details.
     pub(super) fn new(file: &File, document: &Document, kind: &str) -> DocumentReport {
         DocumentReport {
+            is_named: file.is_named,
             file: file.name.clone(),
             document: document.number,
             line: document.tree.position.line,
@@ -94,6 +113,13 @@ impl DocumentReport {
     }
 }
 
+impl DocumentReport {
+    /// Whether there is more to show than the kind and name.
+    pub(super) fn has_details(&self) -> bool {
+        self.node.is_some() || self.workload.is_some() || self.scheduler.is_some()
+    }
+}
+
 /// What a node configuration results in.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,6 +127,9 @@ pub struct NodeReport {
     pub profile: &'static str,
     pub capacity_from: &'static str,
     pub load_line: Vec<LoadLineRow>,
+    /// Percentages of what pods of higher QoS classes request that pods of lower classes cannot use.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub qos_reserved: BTreeMap<String, u8>,
     pub eviction: Vec<EvictionRow>,
     pub soft_cases: Vec<SoftCaseRow>,
 }
@@ -239,6 +268,8 @@ pub struct FindingRow {
     pub file: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
     pub path: String,
     pub message: String,
     pub why: &'static str,
@@ -257,6 +288,7 @@ impl FindingRow {
             level: finding.level,
             file: file.to_owned(),
             line: finding.position.map(|position| position.line),
+            column: finding.position.map(|position| position.column),
             path: finding.path,
             message: finding.message,
             why: finding.rule.why(),
@@ -272,16 +304,39 @@ impl FindingRow {
             level: Level::Error,
             file: file.to_owned(),
             line: problem.position.map(|position| position.line),
+            column: problem.position.map(|position| position.column),
             path: problem.path.clone(),
             message: problem.message(),
             why: rule.why(),
-            fix: rule.usual_fix().to_owned(),
+            fix: correction(problem),
         }
     }
 
     pub(super) fn at(mut self, position: Position) -> FindingRow {
-        self.line.get_or_insert(position.line);
+        if self.line.is_none() {
+            self.line = Some(position.line);
+            self.column = Some(position.column);
+        }
         self
+    }
+
+    pub(super) fn of_rule(mut self, rule: Rule) -> FindingRow {
+        self.id = rule.id();
+        self.why = rule.why();
+        self
+    }
+
+    /// Path, message and correction in one text.
+    pub(super) fn text(&self) -> String {
+        let mut text = match self.path.as_str() {
+            "" => self.message.clone(),
+            path => format!("{path}: {}", self.message),
+        };
+        if !self.fix.is_empty() {
+            text.push_str("; ");
+            text.push_str(&self.fix);
+        }
+        text
     }
 }
 

@@ -16,6 +16,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+use plimsoll_core::config::document::Node;
 use serde_json::Value;
 
 use crate::http::protobuf;
@@ -23,6 +24,8 @@ use crate::kinds::GroupVersionKind;
 use crate::machinery::schema::{canonicalize, schema};
 
 use document::Document;
+
+pub use typed::{Mistake, MistakeKind};
 
 /// The handling of unknown fields and duplicate keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,6 +173,19 @@ pub fn decode(
         warnings,
         resets_managers: resets_managers(&document),
     })
+}
+
+/// Decodes a parsed text as far as possible: the object without the values that are wrong, and all
+/// mistakes. An error if it cannot be an object of the kind at all.
+pub fn decode_all(tree: &Node, kind: GroupVersionKind) -> Result<(Value, Vec<Mistake>), String> {
+    let document = yaml::to_bounded_document(tree)?;
+    let id = schema().of(kind);
+    let id = id.ok_or_else(|| not_registered(kind.kind, kind.group, kind.version))?;
+    let (mut object, mistakes) = typed::read_all(&document, id);
+    canonicalize(id, &mut object);
+    object["kind"] = Value::from(kind.kind);
+    object["apiVersion"] = Value::from(kind.api_version());
+    Ok((object, mistakes))
 }
 
 /// An empty list, unlike none, requests a reset.

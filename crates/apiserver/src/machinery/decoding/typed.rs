@@ -19,24 +19,41 @@ use super::document::Document;
 /// The maximum of reported unknown and duplicate fields.
 const MAX_STRICT: usize = 100;
 
+/// The maximum of reported mistakes.
+const MAX_MISTAKES: usize = 1000;
+
 /// An object, and the errors of strict decoding.
 pub(super) struct Read {
     pub(super) object: Value,
     pub(super) strict: Vec<String>,
 }
 
+/// A value that its field cannot have, or a field that its struct does not have.
+#[derive(Clone, Debug)]
+pub struct Mistake {
+    /// The path of the value: `spec.containers[0].resources.limits[memory]`.
+    pub path: String,
+    /// What is wrong.
+    pub kind: MistakeKind,
+}
+
+/// The kinds of mistakes.
+#[derive(Clone, Copy, Debug)]
+pub enum MistakeKind {
+    /// A value of another type.
+    WrongType(&'static Type),
+    /// A text that its type cannot be read from.
+    Malformed(&'static Type),
+    /// A field that the struct does not have.
+    Unknown(&'static Struct),
+    /// A field that is set again.
+    Duplicate,
+}
+
 /// Decodes a document by its type.
 pub(super) fn read(document: &Document<'_>, id: StructId) -> Result<Read, String> {
     let mut reader = Reader::default();
-    let definition = schema().get(id);
-    let object = match document {
-        Document::Object(members) => reader.object(members, definition)?,
-        Document::Null => Value::Null,
-        other => {
-            reader.save_type_error(other.go_kind(), &format!("v1.{}", definition.name));
-            Value::Null
-        }
-    };
+    let object = reader.root(document, id)?;
     match reader.first_error {
         Some(error) => Err(error),
         None => Ok(Read {
@@ -44,6 +61,18 @@ pub(super) fn read(document: &Document<'_>, id: StructId) -> Result<Read, String
             strict: reader.strict,
         }),
     }
+}
+
+/// Decodes a document as far as possible, without the values that are wrong, and reports all of
+/// them.
+pub(super) fn read_all(document: &Document<'_>, id: StructId) -> (Value, Vec<Mistake>) {
+    let mut reader = Reader {
+        mistakes: Some(Vec::new()),
+        ..Reader::default()
+    };
+    // With a list of mistakes no error ends decoding.
+    let object = reader.root(document, id).unwrap_or_default();
+    (object, reader.mistakes.unwrap_or_default())
 }
 
 /// The text of an error that ends decoding.
@@ -58,6 +87,8 @@ struct Reader<'a> {
     path: Vec<Step<'a>>,
     first_error: Option<String>,
     strict: Vec<String>,
+    /// All mistakes, if the reader goes on after an error that ends decoding elsewhere.
+    mistakes: Option<Vec<Mistake>>,
 }
 
 /// A step of a path, which becomes text for an error only.
@@ -67,19 +98,35 @@ enum Step<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn root(&mut self, document: &'a Document<'_>, id: StructId) -> Result<Value, Fatal> {
+        let definition = schema().get(id);
+        match document {
+            Document::Object(members) => self.object(members, definition),
+            Document::Null => Ok(Value::Null),
+            other => {
+                self.save_type_error(other.go_kind(), &format!("v1.{}", definition.name));
+                Ok(Value::Null)
+            }
+        }
+    }
+
     fn value(&mut self, document: &'a Document<'_>, ty: &'static Type) -> Result<Value, Fatal> {
         let found = match document {
             Document::Null => ty,
             _ => ty.pointee(),
         };
         let read = match (&found.shape, document) {
-            (Shape::Quantity, _) => return quantity(document),
+            (Shape::Quantity, _) => {
+                let read = quantity(document);
+                return self.unless_collected(found, read);
+            }
             (
                 Shape::Pointer(_) | Shape::List(_) | Shape::Map(_) | Shape::Struct(_),
                 Document::Null,
             ) => Some(Value::Null),
             (Shape::Time | Shape::MicroTime | Shape::IntOrString, _) => {
-                return self.self_reading(document, &found.shape);
+                let read = self.self_reading(document, &found.shape);
+                return self.unless_collected(found, read);
             }
             (Shape::Raw, _) => Some(untyped(document)),
             (_, Document::Null) => Some(Value::Null),
@@ -93,6 +140,7 @@ impl<'a> Reader<'a> {
                 Err(at) => {
                     let error = format!("illegal base64 data at input byte {at}");
                     self.first_error.get_or_insert(error);
+                    self.collect(MistakeKind::Malformed(found));
                     Some(Value::Null)
                 }
             },
@@ -104,8 +152,59 @@ impl<'a> Reader<'a> {
         };
         Ok(read.unwrap_or_else(|| {
             self.save_type_error(&value_name(document, &found.shape), &found.go_name());
+            self.collect(MistakeKind::WrongType(found));
             Value::Null
         }))
+    }
+
+    fn collect(&mut self, kind: MistakeKind) {
+        self.collect_at(None, kind);
+    }
+
+    /// Collects a mistake at a member of the present value.
+    fn collect_member(&mut self, key: &str, kind: MistakeKind) {
+        self.collect_at(Some(key), kind);
+    }
+
+    fn collect_at(&mut self, member: Option<&str>, kind: MistakeKind) {
+        if self
+            .mistakes
+            .as_ref()
+            .is_none_or(|known| known.len() >= MAX_MISTAKES)
+        {
+            return;
+        }
+        let path = self.path_text(member);
+        if let Some(mistakes) = &mut self.mistakes {
+            mistakes.push(Mistake { path, kind });
+        }
+    }
+
+    /// The path of the present value, or of a member of it.
+    fn path_text(&self, member: Option<&str>) -> String {
+        let member = member.map(Step::Member);
+        let mut path = String::new();
+        for step in self.path.iter().chain(&member) {
+            match step {
+                Step::Member(name) if path.is_empty() => path.push_str(name),
+                Step::Member(name) => path.extend([".", name]),
+                Step::Item(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        path
+    }
+
+    /// The value, or the error unless mistakes are collected.
+    fn unless_collected(
+        &mut self,
+        ty: &'static Type,
+        read: Result<Value, Fatal>,
+    ) -> Result<Value, Fatal> {
+        if read.is_err() && self.mistakes.is_some() {
+            self.collect(MistakeKind::Malformed(ty));
+            return Ok(Value::Null);
+        }
+        read
     }
 
     fn object(
@@ -119,11 +218,13 @@ impl<'a> Reader<'a> {
         for (key, value) in members {
             let Some(field) = fields.field(key) else {
                 self.save_strict("unknown field", key);
+                self.collect_member(key, MistakeKind::Unknown(fields));
                 continue;
             };
             let is_duplicate = seen.contains(&field.name);
             if is_duplicate {
                 self.save_strict("duplicate field", key);
+                self.collect_member(key, MistakeKind::Duplicate);
             } else {
                 seen.push(field.name);
             }
@@ -158,10 +259,14 @@ impl<'a> Reader<'a> {
         for (key, value) in members {
             if object.contains_key(&**key) {
                 self.save_strict("duplicate field", key);
+                self.collect_member(key, MistakeKind::Duplicate);
             }
             self.path.push(Step::Member(key));
             let value = self.value(value, of)?;
-            object.insert(key.clone().into_owned(), value);
+            // Null is what is left of a wrong value.
+            if self.mistakes.is_none() || !value.is_null() {
+                object.insert(key.clone().into_owned(), value);
+            }
             self.path.truncate(path);
         }
         Ok(Value::Object(object))
@@ -226,15 +331,7 @@ impl<'a> Reader<'a> {
         if self.strict.len() >= MAX_STRICT {
             return;
         }
-        let mut path = String::new();
-        for step in self.path.iter().chain(&[Step::Member(key)]) {
-            match step {
-                Step::Member(name) if path.is_empty() => path.push_str(name),
-                Step::Member(name) => path.extend([".", name]),
-                Step::Item(index) => path.push_str(&format!("[{index}]")),
-            }
-        }
-        let path = quoted(&path);
+        let path = quoted(&self.path_text(Some(key)));
         let finding = format!("{what} {path}");
         if !self.strict.contains(&finding) {
             self.strict.push(finding);

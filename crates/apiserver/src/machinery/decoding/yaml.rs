@@ -19,8 +19,13 @@ pub(super) fn parse(body: &[u8]) -> Result<Document<'static>, String> {
     match (parsed.documents.first(), parsed.problems.first()) {
         (None, Some(problem)) => Err(format!("error converting YAML to JSON: {problem}")),
         (None, None) => Ok(Document::Null),
-        (Some(node), _) => within_depth(node).map(|()| to_document(node)),
+        (Some(node), _) => to_bounded_document(node),
     }
+}
+
+/// A tree that is no deeper than objects may be.
+pub(super) fn to_bounded_document(node: &Node) -> Result<Document<'static>, String> {
+    within_depth(node).map(|()| to_document(node))
 }
 
 /// Reads a text as JSON without a type, as `sigs.k8s.io/yaml` does.

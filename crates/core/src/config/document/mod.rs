@@ -4,15 +4,17 @@
 //! name the duplicates. Values have the types that `sigs.k8s.io/yaml` gives them. Parsing is
 //! bounded in size, depth and alias expansion, so any input is safe.
 //!
-//! Reading order: this file (the tree), `scalar` (types), `parse` (text to tree), `json` and
-//! `render` (tree to JSON and to text).
+//! Reading order: this file (the tree), `scalar` (types), `parse` (text to tree), `place` (paths to
+//! places), `json` and `render` (tree to JSON and to text).
 
 mod json;
 mod parse;
+mod place;
 mod render;
 mod scalar;
 
 pub use parse::{MAX_BYTES, MAX_COPIED_NODES, MAX_DEPTH, Parsed, parse};
+pub use place::Place;
 pub use scalar::ScalarValue;
 
 use crate::problem::Position;
@@ -117,21 +119,15 @@ impl Node {
 
     /// Where the value at a path stands, or the nearest thing around it that exists.
     pub fn position_of(&self, path: &str) -> Position {
-        let mut node = self;
-        for part in path
-            .split(['.', '['])
-            .map(|part| part.trim_end_matches(']'))
-        {
-            let child = match part.parse::<usize>() {
-                Ok(index) => node.as_sequence().and_then(|items| items.get(index)),
-                Err(_) => node.get(part),
-            };
-            match child {
-                Some(child) => node = child,
-                None => break,
-            }
+        self.locate(path).position()
+    }
+
+    /// The text of a scalar, whatever its type.
+    pub fn scalar_text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Scalar { text, .. } => Some(text),
+            _ => None,
         }
-        node.position
     }
 
     /// A description for messages: `a list`, `the number 5`.

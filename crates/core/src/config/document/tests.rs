@@ -209,3 +209,23 @@ fn path_resolves_to_node_or_nearest_parent() {
     let line = |path: &str| tree.position_of(path).line;
     assert_eq!((line("a[0].c"), line("a[0].d"), line("d")), (3, 2, 1));
 }
+
+#[test]
+fn a_path_leads_to_keys_with_dots_and_to_the_last_of_equal_keys() {
+    let tree = only("a:\n  b.c/d: 1\n  b: {c: 2}\n  x: 3\n  x: 4\ne: [5, {f: 6}]\n");
+    let at = |path: &str| {
+        let at = tree.locate(path).position();
+        (at.line, at.column)
+    };
+    assert_eq!(at("a[b.c/d]"), (2, 10));
+    assert_eq!(at("a.b.c/d"), (2, 10));
+    assert_eq!(at("a.b.c"), (3, 10));
+    assert_eq!(at("a.x"), (5, 6));
+    assert_eq!(tree.locate_first("a.x").position().line, 4);
+    // The key of a collection, and of what is around a missing value.
+    assert_eq!((at("a.b"), at("a.nothing")), ((3, 3), (1, 1)));
+    assert_eq!(
+        (at("e[1].f"), at("e[1].g"), at("e[7]")),
+        ((6, 12), (6, 8), (6, 1))
+    );
+}

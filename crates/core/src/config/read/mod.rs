@@ -71,6 +71,43 @@ impl Notation {
         }
     }
 
+    /// A text about settings with the names that a file in this notation has for them: an OKD file
+    /// has flags, such as `eviction-hard` for `evictionHard`.
+    pub fn own_words(self, text: &str) -> String {
+        if self == Notation::KubeletConfiguration {
+            return text.to_owned();
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric();
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            // Names in lower case are also words of English.
+            let is_field = word.contains(|c: char| c.is_ascii_uppercase());
+            match flag::for_field(word).filter(|_| is_field) {
+                Some(flag) => out.push_str(flag.name),
+                None => out.push_str(word),
+            }
+            let next = after.find(is_name).unwrap_or(after.len());
+            out.push_str(&after[..next]);
+            rest = &after[next..];
+        }
+        out
+    }
+
+    /// The path of a setting as a file in this notation has it.
+    pub fn own_path(self, path: &str) -> String {
+        let name = path.split(['.', '[']).next().unwrap_or_default();
+        let is_field = flag::for_field(name).is_some();
+        match self {
+            Notation::OkdNodeConfig if is_field => {
+                format!("kubeletArguments.{}", self.own_words(path))
+            }
+            _ => path.to_owned(),
+        }
+    }
+
     /// The profile whose defaults a file in this notation expects.
     pub fn default_profile(self) -> Profile {
         match self {

@@ -4,7 +4,7 @@
 const MAX_LENGTH: usize = 80;
 
 /// `did you mean "evictionHard"?`, or nothing if no known name is close.
-pub(crate) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     match closest(word, known) {
         Some(meant) => format!("did you mean {meant:?}?"),
         None => String::new(),
@@ -13,7 +13,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>)
 
 /// The known name that is nearest to the given one, if it is near at all. Case, dashes and
 /// underscores count for nothing, so `eviction-hard` is near `evictionHard`.
-pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = plain(word);
     if plain.is_empty() || plain.len() > MAX_LENGTH {
         return None;

@@ -413,3 +413,20 @@ fn malformed_flags_are_refused_with_kubelets_messages() {
         ]
     );
 }
+
+#[test]
+fn okd_files_have_flags_for_settings() {
+    let okd = Notation::OkdNodeConfig;
+    assert_eq!(
+        okd.own_words("add evictionSoft[memory.available], or remove it; failSwapOn is true."),
+        "add eviction-soft[memory.available], or remove it; fail-swap-on is true."
+    );
+    assert_eq!(
+        okd.own_path("evictionMaxPodGracePeriod"),
+        "kubeletArguments.eviction-max-pod-grace-period"
+    );
+    let path = "kubeletArguments.eviction-hard[nodefs.available]";
+    assert_eq!(okd.own_path(path), path);
+    let kubelet = Notation::KubeletConfiguration;
+    assert_eq!(kubelet.own_path("evictionHard"), "evictionHard");
+}

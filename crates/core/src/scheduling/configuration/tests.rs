@@ -324,7 +324,7 @@ fn profiles_have_unique_names_and_share_a_queue() {
             "profiles:\n- {schedulerName: a}\n- schedulerName: b\n  plugins:\n    queueSort:\n      \
              enabled: [{name: PrioritySort}]\n",
             vec![
-                "8: profiles[1].plugins.queueSort: Invalid value: \
+                "7: profiles[1].plugins.queueSort: Invalid value: \
                  {\"Enabled\":[{\"Name\":\"PrioritySort\",\"Weight\":0}],\"Disabled\":null}: must be \
                  the same for all profiles",
             ],

@@ -8,7 +8,9 @@ use plimsoll_core::admission::overcommit::{Overridden, Override};
 use plimsoll_core::admission::pipeline::{Review, Rules, review};
 use plimsoll_core::admission::pod_security::{PodSecurity, Subject, Target};
 use plimsoll_core::cgroup::oom_score_adj;
-use plimsoll_core::lint::{lint_daemon_set, lint_host_path, lint_override};
+use plimsoll_core::lint::{
+    Rule, lint_daemon_set, lint_host_path, lint_node_labels, lint_override, lint_units,
+};
 use plimsoll_core::object::limit_range::LimitRangeView;
 use plimsoll_core::object::namespace::NamespaceView;
 use plimsoll_core::object::pod::{ContainerKind, ContainerView, Overhead, PodView};
@@ -20,39 +22,60 @@ use crate::check::report::{
     AdmissionRow, ContainerRow, DocumentReport, FindingRow, Report, WorkloadReport, integers,
 };
 
-use super::decode::decode;
-use super::{Entry, Source, namespace_of};
+use super::{Source, namespace_of, typed};
+use crate::check::server::Manifest;
 
 /// A pod, or the pod of a workload's template.
 #[derive(Debug)]
 pub(super) struct Workload<'a> {
-    kind: String,
-    pub(super) namespace: String,
+    kind: &'static str,
+    namespace: String,
     pod: Pod,
     /// The path of the pod's fields in the manifest: empty, or `spec.template.`.
     prefix: &'static str,
-    source: Source<'a>,
+    source: &'a Source<'a>,
 }
 
+/// Whether objects of the kind are pods or have a template of pods.
+pub(super) fn has_pods(kind: &str) -> bool {
+    KINDS.contains(&kind)
+}
+
+const KINDS: [&str; 8] = [
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "Pod",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+];
+
 impl<'a> Workload<'a> {
-    /// `None` for kinds without pods, and for those that cannot be read.
-    pub(super) fn new(entry: &mut Entry<'a, '_>, kind: &str, json: &Value) -> Option<Workload<'a>> {
-        let (pod, prefix) = pod_of(entry, kind, json)?;
+    /// `None` for kinds without pods, and for objects without a readable pod.
+    pub(super) fn new(manifest: &dyn Manifest, source: &'a Source<'a>) -> Option<Workload<'a>> {
+        let kind = manifest.kind();
+        let (pod, prefix) = pod_of(kind, manifest.object())?;
+        let spec = pod.spec.as_ref();
+        spec.filter(|spec| !spec.containers.is_empty())?;
         Some(Workload {
-            kind: kind.to_owned(),
+            kind,
             namespace: namespace_of(pod.metadata.namespace.as_deref()),
             pod,
             prefix,
-            source: entry.source.clone(),
+            source,
         })
     }
 
+    /// Adds findings to `rows`, which has those of the server.
     pub(super) fn check(
         &self,
         namespace: &NamespaceView,
         limit_ranges: &[LimitRangeView],
         overcommit: Option<&Override>,
         memory: Option<Bytes>,
+        rows: &mut Vec<FindingRow>,
         report: &mut Report,
     ) {
         let rules = Rules {
@@ -64,13 +87,14 @@ impl<'a> Workload<'a> {
             let view = PodView::from_api(&review.pod)?;
             Ok((review, view))
         });
+        self.report_units_and_labels(rows);
         match reviewed {
-            Err(problems) => self.report_problems(&problems, report),
+            Err(problems) => self.report_problems(&problems, rows),
             Ok((reviewed, view)) => {
-                self.report_problems(&reviewed.problems, report);
-                self.report_refusal(&reviewed, rules, report);
-                self.report_pod_security(namespace, report);
-                self.report_advice(&view, report);
+                self.report_problems(&reviewed.problems, rows);
+                self.report_refusal(&reviewed, rules, rows);
+                self.report_pod_security(namespace, rows);
+                self.report_advice(&view, rows);
                 report
                     .documents
                     .push(self.document(&reviewed, &view, memory));
@@ -78,15 +102,41 @@ impl<'a> Workload<'a> {
         }
     }
 
-    fn report_problems(&self, problems: &[Problem], report: &mut Report) {
+    /// What admission of the template's pods leads to. The server has reported the rest.
+    fn report_problems(&self, problems: &[Problem], rows: &mut Vec<FindingRow>) {
         for problem in problems {
-            let mut row = FindingRow::from_problem(&self.source.file.name, problem);
-            row.path = format!("{}{}", self.prefix, row.path);
-            report.findings.push(self.source.locate(row));
+            let row = self.row(FindingRow::from_problem(&self.source.file.name, problem));
+            let is_known = |known: &FindingRow| {
+                known.path == row.path && (known.message == row.message || row.message.is_empty())
+            };
+            if !rows.iter().any(is_known) {
+                rows.push(row);
+            }
         }
     }
 
-    fn report_refusal(&self, reviewed: &Review, rules: Rules<'_>, report: &mut Report) {
+    /// The finding at its place in the manifest.
+    fn row(&self, mut row: FindingRow) -> FindingRow {
+        row.path = format!("{}{}", self.prefix, row.path);
+        self.source.locate(row)
+    }
+
+    fn report_units_and_labels(&self, rows: &mut Vec<FindingRow>) {
+        let Some(spec) = &self.pod.spec else { return };
+        let path = format!("{}spec", self.prefix);
+        let units = lint_units(spec, &path);
+        // The server's warning about such a unit says less.
+        rows.retain(|row| {
+            row.id != Rule::ServerWarning.id() || !row.message.contains("fractional byte value")
+        });
+        let json = serde_json::to_value(spec).unwrap_or_default();
+        for finding in units.into_iter().chain(lint_node_labels(&json, &path)) {
+            let row = FindingRow::new(&self.source.file.name, finding);
+            rows.push(self.source.locate(row));
+        }
+    }
+
+    fn report_refusal(&self, reviewed: &Review, rules: Rules<'_>, rows: &mut Vec<FindingRow>) {
         let Some(message) = reviewed.refusal_message() else {
             return;
         };
@@ -102,11 +152,11 @@ impl<'a> Workload<'a> {
             Some(finding) => FindingRow::new(file, finding),
             None => FindingRow::from_problem(file, &Problem::refused(path, message)),
         };
-        report.findings.push(self.source.locate(row));
+        rows.push(self.source.locate(row));
     }
 
     /// Violations of the Pod Security labels of the namespace.
-    fn report_pod_security(&self, namespace: &NamespaceView, report: &mut Report) {
+    fn report_pod_security(&self, namespace: &NamespaceView, rows: &mut Vec<FindingRow>) {
         let plugin = PodSecurity::default();
         let policy = plugin.policy_of(&namespace.labels);
         let subject = Subject::of_pod(&self.pod);
@@ -116,10 +166,10 @@ impl<'a> Workload<'a> {
         };
         let problem = Problem::forbidden(format!("{}spec", self.prefix), reason);
         let row = FindingRow::from_problem(&self.source.file.name, &problem);
-        report.findings.push(self.source.locate(row));
+        rows.push(self.source.locate(row));
     }
 
-    fn report_advice(&self, view: &PodView, report: &mut Report) {
+    fn report_advice(&self, view: &PodView, rows: &mut Vec<FindingRow>) {
         let spec_path = format!("{}spec", self.prefix);
         let mut findings = Vec::new();
         if self.kind == "DaemonSet" {
@@ -139,7 +189,7 @@ impl<'a> Workload<'a> {
         }
         for finding in findings {
             let row = FindingRow::new(&self.source.file.name, finding);
-            report.findings.push(self.source.locate(row));
+            rows.push(self.source.locate(row));
         }
     }
 
@@ -161,7 +211,7 @@ impl<'a> Workload<'a> {
                     message: reviewed.refusal_message(),
                 },
             }),
-            ..self.source.document(&self.kind)
+            ..self.source.document(self.kind)
         }
     }
 }
@@ -212,37 +262,37 @@ fn override_line(set: &Overridden) -> String {
     )
 }
 
-/// The pod of a manifest and the path of its fields; reports decoding errors.
-fn pod_of(entry: &mut Entry<'_, '_>, kind: &str, json: &Value) -> Option<(Pod, &'static str)> {
+/// The pod of a manifest and the path of its fields.
+fn pod_of(kind: &str, json: &Value) -> Option<(Pod, &'static str)> {
     const TEMPLATE: &str = "spec.template.";
     let (meta, template) = match kind {
-        "Pod" => return decode::<Pod>(entry, json).map(|pod| (pod, "")),
+        "Pod" => return typed::<Pod>(json).map(|pod| (pod, "")),
         "Deployment" => {
-            let object: Deployment = decode(entry, json)?;
+            let object: Deployment = typed(json)?;
             (object.metadata, object.spec.map(|spec| spec.template))
         }
         "ReplicaSet" => {
-            let object: ReplicaSet = decode(entry, json)?;
+            let object: ReplicaSet = typed(json)?;
             (object.metadata, object.spec.and_then(|spec| spec.template))
         }
         "StatefulSet" => {
-            let object: StatefulSet = decode(entry, json)?;
+            let object: StatefulSet = typed(json)?;
             (object.metadata, object.spec.map(|spec| spec.template))
         }
         "DaemonSet" => {
-            let object: DaemonSet = decode(entry, json)?;
+            let object: DaemonSet = typed(json)?;
             (object.metadata, object.spec.map(|spec| spec.template))
         }
         "ReplicationController" => {
-            let object: ReplicationController = decode(entry, json)?;
+            let object: ReplicationController = typed(json)?;
             (object.metadata, object.spec.and_then(|spec| spec.template))
         }
         "Job" => {
-            let object: Job = decode(entry, json)?;
+            let object: Job = typed(json)?;
             (object.metadata, object.spec.map(|spec| spec.template))
         }
         "CronJob" => {
-            let object: CronJob = decode(entry, json)?;
+            let object: CronJob = typed(json)?;
             let job = object.spec.job_template.spec;
             let pod = template_pod(object.metadata, job?.template);
             return Some((pod, "spec.jobTemplate.spec.template."));

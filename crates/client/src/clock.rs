@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advancing_clock_follows_forward_and_goes_on_when_it_is_set_back() {
+    fn advancing_clock_follows_forward_jumps_and_ignores_backward_ones() {
         let ((wall, now), (even, steady)) = (hand(), hand());
         let system = Clock::set_by_others(now, steady);
         let clock = system.advancing_from(Timestamp::default());

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_condition_comes_last() {
+    fn new_condition_is_last() {
         let pod = json!({"status": {"conditions": [
             {"type": "Ready", "status": "True"},
             {"type": "PodScheduled", "status": "True"},

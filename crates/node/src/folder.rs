@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_written_file_is_heard_of_before_long() {
+    async fn written_file_is_noticed_soon() {
         let folder = tempfile::tempdir().unwrap();
         for changes in [Changes::All, Changes::Finished] {
             let mut watch = Watch::new(folder.path(), changes);

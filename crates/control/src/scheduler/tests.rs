@@ -224,7 +224,7 @@ fn the_condition_is_written_when_it_changes_and_events_each_time() {
 }
 
 #[test]
-fn a_pod_is_tried_again_when_a_node_comes_on_which_it_fits() {
+fn pod_is_tried_again_when_a_fitting_node_is_added() {
     let mut world = World::new();
     world.see(pod("a", "2", json!({})));
     let actions = world.run();

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_and_crowding_come_before_age() {
+    fn deletion_cost_and_crowding_precede_age() {
         let make = |name: &str, cost: &str| {
             pod(
                 name,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_about_the_same_age_go_in_uid_order() {
+    fn pods_of_similar_age_are_ordered_by_uid() {
         let now = Timestamp::from_rfc3339("2026-01-01T01:00:00Z").unwrap();
         let make =
             |name: &str, time: &str| pod(name, json!({"metadata": {"creationTimestamp": time}}));

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn with_disk_short_as_well_only_the_older_rule_lets_pods_in() {
+    fn under_disk_pressure_only_the_older_rule_admits_pods() {
         let both = [NodeCondition::DiskPressure, NodeCondition::MemoryPressure];
         assert_eq!(
             verdict(QosClass::Guaranteed, &both, PressureRule::V1_9),

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_read_back_as_the_name_it_came_from() {
+    fn cgroup_path_converts_back_to_its_name() {
         let name = pod("12-ab", QosClass::BestEffort).unwrap();
         for driver in [Driver::Cgroupfs, Driver::Systemd] {
             let path = name.to_path(driver);

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_sandboxes_go_but_a_living_pod_keeps_its_newest() {
+    fn empty_sandboxes_are_removed_except_the_newest_of_living_pods() {
         let sandbox = |id: &str, pod: &str, second, is_ready| Sandbox {
             id: id.to_owned(),
             pod: PodUid::new(pod),

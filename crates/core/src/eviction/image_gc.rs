@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn images_go_from_85_down_to_80_percent_least_recently_used_first() {
+    fn images_are_deleted_from_85_to_80_percent_oldest_use_first() {
         let gc = collector(policy());
         assert_eq!(run(gc.sweep(at(10), full(84)).unwrap()).0, [""; 0]);
         let (deleted, sweep) = run(gc.sweep(at(10), full(86)).unwrap());
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_frees_too_little_says_so() {
+    fn run_that_frees_too_little_reports_a_shortfall() {
         let (_, sweep) = run(collector(policy()).sweep(at(10), full(95)).unwrap());
         assert_eq!(
             sweep.shortfall().unwrap(),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_for_too_long_goes_even_from_an_empty_disk_but_not_before_that_time_has_passed() {
+    fn images_above_max_age_are_deleted_even_with_free_disk() {
         let policy = Policy {
             max_age: Duration::from_secs(480),
             ..policy()

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_a_threshold_looks_go_on_and_faster_while_a_killed_pod_is_waited_for() {
+    fn looks_continue_beyond_a_threshold_and_are_faster_after_a_kill() {
         let met = Standing {
             is_met: true,
             is_hard_met: true,

@@ -80,7 +80,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 
 proptest! {
     #[test]
-    fn nothing_is_negative_or_above_what_the_machine_has(
+    fn amounts_are_between_zero_and_the_machines_capacity(
         machine in machine(),
         settings in settings(),
     ) {

@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn no_node_is_tainted_while_every_zone_is_gone(
+    fn no_node_is_tainted_while_every_zone_is_disrupted(
         passes in prop::collection::vec(
             prop::collection::btree_map("[a-c]", (0..3_usize, 0..6_usize), 0..3),
             1..12,

@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn pods_go_only_where_they_fit_or_where_room_can_be_made(
+    fn pods_are_placed_only_where_they_fit_or_preempt(
         events in events(), pod in incoming(), seed in any::<u64>(),
     ) {
         let (cluster, profile) = (cluster(&events), Profile::default());

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_passed_over() {
+    fn unreadable_pull_secrets_are_skipped() {
         assert_eq!(users("r.io/x", "[]"), Vec::<String>::new());
         assert_eq!(
             users("r.io/x", r#"{"r.io": {"auth": "???"}}"#),

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_that_are_gone_are_patched_away() {
+    fn removed_resources_are_removed_from_the_node_status() {
         let identity = identity();
         let mut facts = with_cpu("2");
         let gone = ResourceName::new("hugepages-2Mi");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_it_was_is_not_patched() {
+    fn unchanged_fields_are_not_patched() {
         let mut identity = identity();
         let before = identity.initial(&with_cpu("2"), Timestamp::from_secs(1));
         let before = before.status.unwrap();

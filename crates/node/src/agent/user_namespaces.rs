@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_does_not_start_over_ranges_that_it_cannot_know() {
+    fn agent_does_not_start_with_unreadable_id_ranges() {
         let mapping = |host: u32, container: u32| {
             format!(r#"[{{"hostId":{host},"containerId":{container},"length":65536}}]"#)
         };

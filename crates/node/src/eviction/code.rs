@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_mapped_from_files_and_not_written_to() {
+    fn only_unmodified_file_mappings_are_kept() {
         let maps = "1000-3000 r--p 00000000 fe:00 12 /usr/bin/agent\n\
             Rss: 8 kB\n\
             Anonymous:             0 kB\n\

@@ -375,7 +375,7 @@ impl Drop for Sampler {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
+fn only_the_fast_hog_is_killed_soon_after_the_threshold() {
     for rate in [50, 100, 200] {
         let mut trial = Trial::new(rate, engine("150Mi", None), |_| {});
         trial.tenants[0].go();
@@ -430,7 +430,7 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
 
 #[test]
 #[ignore = "tier: root"]
-fn nobody_goes_before_everybody_is_known() {
+fn no_pod_is_evicted_before_all_pods_are_known() {
     let mut trial = Trial::new(1000, engine("150Mi", None), |_| {});
     trial.rest.is_new_here.store(true, Ordering::Relaxed);
     trial.tenants[0].hold(380);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_due_or_cannot_be_read_is_not_waited_for() {
+    async fn expired_or_unreadable_certificate_is_due_at_once() {
         until_due("no certificate").await;
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::default();

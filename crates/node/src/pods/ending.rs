@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_log_stands_in_for_an_empty_file_where_asked_for() {
+    async fn termination_message_falls_back_to_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("0.log");
         let line = "2026-01-01T00:00:00.000000000Z stderr F panic\n";

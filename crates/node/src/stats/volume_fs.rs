@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_that_does_not_answer_holds_up_no_other_and_is_asked_once() {
+    fn hanging_file_system_blocks_no_other_and_is_queried_once() {
         let mut volumes = asking();
         let at = Timestamp::from_secs;
         let hanging = HANGING.lock().unwrap();
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn a_fuse_whose_process_hangs_holds_nothing_up() {
+    fn fuse_with_a_hanging_process_blocks_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("fuse");
         fs::create_dir(&at).unwrap();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_what_is_plimsolls_and_then_the_directory() {
+    fn removes_own_files_and_then_the_directory() {
         let dir = data_dir();
         let mut failed = Vec::new();
         assert!(is_data_dir(dir.path()));

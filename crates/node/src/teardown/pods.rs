@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_get_the_grace_they_ask_for_up_to_a_bound() {
+    fn containers_get_their_grace_period_up_to_a_bound() {
         let notes = |deletion, termination| ContainerNotes {
             deletion_grace_period_secs: deletion,
             termination_grace_period_secs: termination,

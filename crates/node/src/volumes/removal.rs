@@ -101,7 +101,7 @@ mod tests {
     use crate::volumes::mount_point;
 
     #[test]
-    fn everything_below_goes_and_links_are_not_followed() {
+    fn removal_deletes_the_tree_and_follows_no_links() {
         let dir = tempfile::tempdir().unwrap();
         let kept = dir.path().join("kept");
         fs::create_dir(&kept).unwrap();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_asked_for_once_until_it_is_due() {
+    async fn token_is_requested_once_until_it_is_due() {
         let request = TokenRequest {
             namespace: "ns".to_owned(),
             service_account: "sa".to_owned(),

@@ -105,7 +105,7 @@ async fn unreadable_pod_of_the_node_keeps_no_other_from_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_pod_goes_when_nothing_of_it_is_left() {
+async fn deleted_pod_is_removed_after_its_containers() {
     let cluster = Cluster::new();
     cluster.api.put(&simple("web", "stubborn:1", "Always"));
     cluster.until_phase("web", "Running").await;
@@ -127,7 +127,7 @@ async fn a_deleted_pod_goes_when_nothing_of_it_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finished_pod_goes_as_soon_as_it_is_deleted() {
+async fn finished_pod_is_removed_at_once_when_deleted() {
     let cluster = Cluster::new();
     cluster.api.put(&simple("job", "exit-0:1", "Never"));
     cluster.until_phase("job", "Succeeded").await;

@@ -115,7 +115,7 @@ async fn without_word_from_the_runtime_changes_are_found_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_wants_is_stopped_once_all_sources_are_known() {
+async fn unknown_pods_are_stopped_after_all_sources_are_known() {
     let world = World::new();
     world.apply(simple("web", "sleep:1", "Always"));
     world.until_phase("web", "Running").await;
@@ -131,7 +131,7 @@ async fn what_nobody_wants_is_stopped_once_all_sources_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_of_a_pod_that_nobody_knows_is_taken_away() {
+async fn leftovers_of_unknown_pods_are_removed() {
     let world = World::new();
     let known = simple("web", "sleep:1", "Always");
     let left = [uid("web"), "gone".to_owned()];
@@ -228,7 +228,7 @@ async fn resources_change_in_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_may_ask_to_be_restarted_for_new_resources() {
+async fn resize_policy_restarts_the_container_for_new_resources() {
     let world = World::new();
     let with = |memory: &str| {
         pod(

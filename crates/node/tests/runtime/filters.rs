@@ -17,7 +17,7 @@ fn filtered(mut config: ContainerConfig, kind: ProfileType, path: &str) -> Conta
     config
 }
 
-pub(crate) async fn the_default_filter_holds_back_what_touches_the_node(scene: &Scene) {
+pub(crate) async fn default_seccomp_filter_denies_calls_that_change_the_node(scene: &Scene) {
     let text = format!("{LOOK}; {TRY}");
     let open = filtered(script(&text), ProfileType::Unconfined, "");
     let open = scene.output(&open).await;

@@ -54,7 +54,7 @@ pub(crate) async fn everything_is_found_again(scene: &Scene) {
     assert_eq!(scene.ended(&more).await.exit_code, 3);
 }
 
-pub(crate) async fn what_ended_meanwhile_is_told(scene: &Scene) {
+pub(crate) async fn exit_during_an_agent_restart_is_reported(scene: &Scene) {
     let go = scene.folder().join("go");
     let sandbox = scene.run_pod().await;
     let config = counter(scene);

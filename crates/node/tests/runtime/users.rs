@@ -142,7 +142,7 @@ async fn process(command: &str) -> (i32, u32) {
     .await
 }
 
-pub(crate) async fn the_runtime_tells_whether_pods_can_have_users(scene: &Scene) {
+pub(crate) async fn runtime_reports_user_namespace_support(scene: &Scene) {
     let runtime = scene.runtime();
     let version = runtime.version().await.unwrap();
     let support = runtime.user_namespaces().await.unwrap();
@@ -412,7 +412,7 @@ pub(crate) async fn a_volume_that_cannot_be_mapped_is_refused(scene: &Scene) {
 }
 
 /// The permissions of a process that has escaped from all namespaces but its user namespace.
-pub(crate) async fn who_escapes_has_no_power_over_the_node(scene: &Scene) {
+pub(crate) async fn escaped_process_has_no_rights_on_the_node(scene: &Scene) {
     let Some(users) = Users::new(scene).await else {
         return;
     };

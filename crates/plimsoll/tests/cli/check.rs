@@ -94,7 +94,7 @@ fn the_32gi_example_prints_both_figures() {
 }
 
 #[test]
-fn the_arithmetic_of_the_soft_line_comes_out_as_documented() {
+fn soft_threshold_cases_match_the_documentation() {
     let report = plimsoll(
         &[
             "check",

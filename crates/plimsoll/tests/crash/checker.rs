@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn revisions_that_go_back_are_found() {
+    fn decreasing_revisions_are_found() {
         assert_found("is not above 3", |history| {
             history.writes[4].outcome = Outcome::Acknowledged(Some(1));
         });

@@ -129,7 +129,7 @@ fn pods_are_resized_in_place() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn labels_and_annotations_come_change_and_go() {
+fn labels_and_annotations_are_added_changed_and_removed() {
     with_every_kubectl(|s| {
         web(s);
         s.run("label deploy web role=a")

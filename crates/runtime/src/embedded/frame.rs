@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn malformed_frames_are_refused() {
         for bytes in [[99, 0, 0, 0, 0], [1, 0xff, 0, 0, 0]] {
             let mut reader = Reader::default();
             reader.push(&bytes);

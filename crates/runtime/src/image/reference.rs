@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_image_is_refused_with_its_reason() {
+    fn invalid_image_references_are_refused_with_a_reason() {
         let long = format!("a/{}", "b".repeat(255));
         let long_tag = format!("a:{}", "b".repeat(129));
         for (text, problem) in [

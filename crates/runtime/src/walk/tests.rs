@@ -76,7 +76,7 @@ fn make_files(directory: &Path, count: u32) {
 }
 
 #[test]
-fn a_walk_by_a_process_finds_what_one_by_the_caller_does() {
+fn walk_in_a_child_process_matches_one_in_the_caller() {
     let folder = tempfile::tempdir().unwrap();
     make_files(folder.path(), 500);
     fs::write(folder.path().join("large"), vec![1; 100_000]).unwrap();

@@ -249,7 +249,7 @@ pub(crate) async fn the_end_of_a_container_is_noted_while_no_agent_runs(scene: &
     assert!(log.ends_with(" stdout F bye\n"), "{log}");
 }
 
-pub(crate) async fn a_container_whose_monitor_dies_has_ended(scene: &mut Scene) {
+pub(crate) async fn container_ends_when_its_monitor_dies(scene: &mut Scene) {
     let pod = scene.pod();
     let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
     let id = scene

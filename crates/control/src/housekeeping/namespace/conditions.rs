@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_written_and_times_stay_with_the_status() {
+    fn only_changed_conditions_are_written_and_keep_their_times() {
         let mut status = NamespaceStatus::default();
         let fine = Progress::default();
         assert!(fine.write_conditions(&mut status, Timestamp::from_secs(0)));

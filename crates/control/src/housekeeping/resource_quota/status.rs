@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_limited_is_dropped_and_what_was_not_counted_stays() {
+    fn unlimited_resources_are_dropped_and_uncounted_ones_stay() {
         let before = json!({"hard": {"pods": "2", "a": "1"}, "used": {"pods": "1", "a": "1"}});
         let after = status(before.clone(), &[("a", "1")], &[]);
         assert_eq!(after, Some(json!({"hard": {"a": "1"}, "used": {"a": "1"}})));

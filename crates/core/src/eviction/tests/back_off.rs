@@ -76,7 +76,7 @@ fn the_back_off_doubles_up_to_an_hour_and_begins_anew_after_one_without() {
 }
 
 #[test]
-fn pods_that_hold_what_is_short_are_evicted_one_after_the_other_as_before() {
+fn pods_that_hold_the_short_resource_are_evicted_in_turn() {
     let mut node = node();
     node.run_using(pod("hog"), 400);
     node.run_using(pod("other"), 300);
@@ -86,7 +86,7 @@ fn pods_that_hold_what_is_short_are_evicted_one_after_the_other_as_before() {
 }
 
 #[test]
-fn a_pod_that_takes_what_is_short_is_evicted_while_the_node_backs_off() {
+fn pod_that_takes_the_short_resource_is_evicted_during_back_off() {
     let mut node = node();
     assert!(node.pass(0, 524).is_some());
     assert_eq!(node.pass(1, 524), None);
@@ -195,7 +195,7 @@ fn a_shortage_that_pods_can_relieve_is_not_held_up_by_one_that_they_cannot() {
 }
 
 #[test]
-fn a_record_tells_of_the_shortfall_and_replays_with_the_back_off() {
+fn record_has_the_shortfall_and_replays_with_back_off() {
     let mut node = node();
     let mut recorder = Recorder::new(8);
     let mut step = |node: &mut Node, second: i64| {

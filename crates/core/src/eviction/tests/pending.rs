@@ -29,7 +29,7 @@ fn the_next_pod_is_not_chosen_before_the_memory_of_the_last_is_back() {
 }
 
 #[test]
-fn disk_is_back_only_when_the_pod_is_gone() {
+fn disk_is_released_only_when_the_pod_is_removed() {
     let settings = Settings {
         layout: DiskLayout::DedicatedImageFs,
         ..eviction_settings(Profile::Kubernetes136, &[("nodefs.available", "1Gi")], &[])
@@ -62,7 +62,7 @@ fn a_victim_that_will_not_die_is_waited_for_no_longer_than_a_kill_and_a_clean_up
 }
 
 #[test]
-fn a_victim_that_is_gone_releases_the_hold_at_once() {
+fn removed_victim_releases_the_hold_at_once() {
     let mut node = node();
     assert_eq!(node.pass(0, 500), Some(("large".to_owned(), 1)));
     assert_eq!(node.pass(1, 500), Some(("small".to_owned(), 1)));
@@ -79,7 +79,7 @@ fn a_pod_in_which_the_kernel_was_quicker_is_not_ended_and_may_be_chosen_again() 
 }
 
 #[test]
-fn memory_that_came_back_ends_it() {
+fn returned_memory_ends_the_hold() {
     let mut node = node();
     node.memory_left(0, 500);
     let decision = node.memory_left(1, 1100);
@@ -244,7 +244,7 @@ fn oom_killed(node: &mut Node, second: i64, left: i64) -> Decision {
 }
 
 #[test]
-fn memory_of_what_the_kernel_killed_is_waited_for_once_per_shortage() {
+fn memory_of_oom_killed_pods_is_awaited_once_per_shortage() {
     let mut node = node();
     let waiting = oom_killed(&mut node, 0, 500);
     assert_eq!(waiting.verdict, Verdict::WaitingForOomKill);
@@ -254,7 +254,7 @@ fn memory_of_what_the_kernel_killed_is_waited_for_once_per_shortage() {
 }
 
 #[test]
-fn that_no_pod_may_be_evicted_is_said_every_ten_seconds() {
+fn no_pod_to_evict_is_announced_every_ten_seconds() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     let is_repeated = |node: &mut Node, second| {
         let decision = node.memory_left(second, 500);

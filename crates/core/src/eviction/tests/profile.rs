@@ -40,7 +40,7 @@ fn rank_in_okd_3_9_leaves_the_priority_out() {
 }
 
 #[test]
-fn rank_in_okd_3_6_goes_by_qos_class_and_then_by_consumption() {
+fn okd_3_6_ranks_by_qos_class_and_then_by_consumption() {
     let order = order(Profile::Okd36);
     assert_eq!(order, ["besteffort", "burstable", "within", "guaranteed"]);
 }

@@ -172,7 +172,7 @@ fn records_are_bounded_in_number_and_size() {
 }
 
 #[test]
-fn a_record_that_somebody_bent_is_refused() {
+fn altered_record_is_refused() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     let mut recorder = Recorder::new(1);
     let observation = memory_observation(0, CAPACITY, Timestamp::from_secs(0));
@@ -215,7 +215,7 @@ fn an_observation_is_given_back_by_its_summary() {
 }
 
 #[test]
-fn stalls_evict_where_that_is_asked_for_and_only_then() {
+fn memory_stalls_evict_only_where_configured() {
     let verdict = |rule| {
         let settings = Settings {
             memory_stall: rule,
@@ -302,7 +302,7 @@ fn outcomes_are_recorded_and_replayed() {
 }
 
 #[test]
-fn a_decision_that_comes_out_otherwise_is_shown_field_by_field() {
+fn changed_decision_is_compared_field_by_field() {
     let mut record = with_outcome(Some(KillOutcome::OomKilled));
     let uid = record.decision.evictions[0].uid.clone();
     record.decision.terminated = Some(vec![uid.clone()]);
@@ -346,7 +346,7 @@ fn records_of_earlier_releases_are_read_and_replayed() {
 }
 
 #[test]
-fn an_agent_that_is_started_again_goes_on_with_what_was_carried_out() {
+fn restarted_agent_continues_with_recorded_outcomes() {
     let [killed, graceful, oom_killed] = [
         KillOutcome::Killed,
         KillOutcome::Graceful,
@@ -360,7 +360,7 @@ fn an_agent_that_is_started_again_goes_on_with_what_was_carried_out() {
 }
 
 #[test]
-fn memory_comes_back_before_other_pods_are_kept_away_and_that_before_anything_is_explained() {
+fn phases_are_kill_conditions_record_terminate_events() {
     let place = |phase| Phase::ORDER.iter().position(|one| *one == phase).unwrap();
     assert_eq!(place(Phase::Kill), 0);
     assert_eq!(place(Phase::Conditions), 1);

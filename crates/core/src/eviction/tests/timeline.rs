@@ -81,7 +81,7 @@ fn the_timeline_of_soft_and_hard_memory_eviction() {
 }
 
 #[test]
-fn the_engine_asks_to_be_called_when_a_grace_or_a_transition_ends() {
+fn next_step_is_due_when_a_grace_or_transition_period_ends() {
     let mut node = node();
     let next = |decision: &Decision| decision.next_step_by.as_nanos() / 1_000_000_000;
     assert_eq!(next(&node.memory_left(0, 450)), 10, "the usual interval");
@@ -115,7 +115,7 @@ fn a_falling_signal_is_looked_at_before_it_gets_to_its_line() {
 }
 
 #[test]
-fn what_is_remembered_does_not_grow_with_time() {
+fn engine_state_does_not_grow_with_time() {
     let mut node = node();
     let mut remembered = |passes: std::ops::Range<i64>| {
         for second in passes {

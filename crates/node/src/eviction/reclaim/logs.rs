@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_logs_are_compressed_and_the_oldest_go() {
+    fn old_logs_are_compressed_and_the_oldest_removed() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("0.log");
         let others = [

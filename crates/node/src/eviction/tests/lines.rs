@@ -70,7 +70,7 @@ fn memory_that_swings_around_a_line_is_one_pressure_until_the_transition_period_
 
 #[test]
 #[ignore = "tier: root"]
-fn pods_go_until_the_minimum_reclaim_is_reached() {
+fn pods_are_evicted_until_the_minimum_reclaim_is_reached() {
     for (reclaim, expected) in [(None, 1), (Some("100Mi"), 2)] {
         let statements = Statements {
             hard: of_memory("150Mi"),

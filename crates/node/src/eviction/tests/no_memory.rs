@@ -116,7 +116,7 @@ fn was_killed(done: &Outcomes) -> bool {
 }
 
 #[test]
-fn on_the_way_to_the_kill_no_memory_is_asked_for_with_cgroup_v2() {
+fn kill_allocates_no_memory_with_cgroup_v2() {
     let machine = FakeMachine::new(Version::V2);
     let cgroups = machine.cgroups(Driver::Cgroupfs);
     let mut file = None;
@@ -130,7 +130,7 @@ fn on_the_way_to_the_kill_no_memory_is_asked_for_with_cgroup_v2() {
 }
 
 #[test]
-fn on_the_way_to_the_kill_no_memory_is_asked_for_with_cgroup_v1() {
+fn kill_allocates_no_memory_with_cgroup_v1() {
     let machine = FakeMachine::new(Version::V1);
     let cgroups = machine.cgroups(Driver::Cgroupfs);
     let mut victim = Waiting::spawn("true");
@@ -146,7 +146,7 @@ fn on_the_way_to_the_kill_no_memory_is_asked_for_with_cgroup_v1() {
 
 #[test]
 #[ignore = "tier: root"]
-fn on_the_way_to_the_kill_no_memory_is_asked_for_with_the_kernels_cgroups() {
+fn kill_allocates_no_memory_with_the_kernels_cgroups() {
     let kernel = KernelCgroups::new();
     let cgroups = kernel.cgroups();
     let mut victim = Waiting::spawn("true");

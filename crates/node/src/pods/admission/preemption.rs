@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_as_critical_stays() {
+    fn pod_of_equal_priority_is_not_preempted() {
         let equal = [running(QosClass::Burstable, 500, 1, 2_000_000_000)];
         assert_eq!(
             chosen(&equal, &[lacking("cpu", 20)]),

@@ -95,7 +95,7 @@ async fn a_chain_of_redirects_has_an_end_and_a_body_a_limit() {
 }
 
 #[tokio::test]
-async fn errors_read_as_those_of_go() {
+async fn http_errors_match_go() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_question_comes_when_it_is_due() {
+    fn first_probe_runs_after_its_initial_delay() {
         for (kind, delay, expected) in [
             (Kind::Readiness, 0, 100),
             (Kind::Readiness, 5, 105),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_older_than_the_agent_are_asked_one_after_another() {
+    fn first_probes_of_older_containers_are_spread() {
         let mut tracker = tracker(Kind::Liveness, json!({}));
         let due = tracker.due(Some(&target(0, true)), at(1000), 0.3);
         assert_eq!(due, Some(at(1003)));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_replaced_is_not_asked_again() {
+    fn failed_container_is_not_probed_until_it_is_replaced() {
         let mut tracker = tracker(Kind::Liveness, json!({"failureThreshold": 1}));
         let mut container = target(0, true);
         tracker.due(Some(&container), at(0), 0.0);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_into_annotations_is_read_back() {
+    fn container_annotations_round_trip() {
         let pod = serde_json::from_value(json!({
             "metadata": {"name": "p", "deletionGracePeriodSeconds": 5},
             "spec": {"containers": [], "terminationGracePeriodSeconds": 30},

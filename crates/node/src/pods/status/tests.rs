@@ -228,7 +228,7 @@ fn a_terminal_phase_is_final() {
 }
 
 #[test]
-fn who_waits_says_why() {
+fn waiting_containers_have_a_reason() {
     for (containers, states, name, expected) in [
         ("a1", "", "a1", "ContainerCreating"),
         ("i1 a1", "", "a1", "PodInitializing"),
@@ -255,7 +255,7 @@ fn who_waits_says_why() {
 }
 
 #[test]
-fn an_end_is_told_with_its_particulars_and_remembered() {
+fn terminated_state_has_details_and_becomes_the_last_state() {
     let mut case = Case::new("Always", "a1", "a1#0:exited=3 a1#1:running");
     let container = own(&case.compute(), "a1");
     assert_eq!(container.container_id.as_deref(), Some("rt://a1-1"));
@@ -334,7 +334,7 @@ fn started_and_ready_follow_the_probes() {
 }
 
 #[test]
-fn conditions_say_what_is_missing() {
+fn conditions_name_incomplete_containers() {
     let status = Case::new("Always", "i1 a1 a2", "i1:running").compute();
     let initialized = condition(&status, "Initialized");
     assert_eq!(
@@ -405,7 +405,7 @@ fn times_of_transitions_are_kept_while_nothing_changes() {
 }
 
 #[test]
-fn readiness_gates_are_somebody_elses_conditions() {
+fn readiness_gates_read_conditions_of_other_writers() {
     let mut case = Case::new("Always", "a1", "a1:running");
     let gates = json!([{"conditionType": "example.org/Gate"}]);
     case.pod.spec.as_mut().unwrap().readiness_gates = serde_json::from_value(gates).unwrap();
@@ -496,7 +496,7 @@ fn an_eviction_stands_whatever_the_containers_do() {
 }
 
 #[test]
-fn addresses_come_in_the_order_of_the_nodes_families() {
+fn pod_ips_follow_the_order_of_the_nodes_families() {
     let ips = |list: &[&str], host: &[&str]| {
         let list: Vec<String> = list.iter().map(ToString::to_string).collect();
         let host: Vec<IpAddr> = host.iter().map(|ip| ip.parse().unwrap()).collect();
@@ -556,7 +556,7 @@ fn at_the_end_every_container_has_one() {
 }
 
 #[test]
-fn a_patch_sends_what_differs_and_takes_away_what_is_gone() {
+fn status_patch_sends_changes_and_removals() {
     let mut case = Case::new("Always", "a1", "");
     let first = case.compute();
     assert_eq!(patch("u", &first, &first), None);
@@ -589,7 +589,7 @@ fn a_patch_sends_what_differs_and_takes_away_what_is_gone() {
 }
 
 #[test]
-fn resources_show_what_is_in_force() {
+fn resource_status_has_the_actual_resources() {
     use plimsoll_runtime::wire::LinuxContainerResources;
     let mut case = Case::new("Always", "a1", "a1:running");
     let stated = json!({

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_period_asked_for_counts_and_a_second_is_the_least() {
+    fn shortest_grace_period_counts_and_is_at_least_one_second() {
         for (current, spec, deletion, wanted, expected) in [
             (None, None, None, None, 30),
             (None, Some(60), None, None, 60),

@@ -186,7 +186,7 @@ damaged\n\
     }
 
     #[test]
-    fn an_unknown_format_is_said() {
+    fn unknown_log_format_is_reported() {
         let (text, next) = shown("what\n", LogOptions::default());
         assert_eq!(text, "");
         let expected = "failed to get parse function: unsupported log format: \"what\\n\"";

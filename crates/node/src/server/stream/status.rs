@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_code_is_told_as_upstream_tells_it() {
+    fn exit_code_has_upstreams_status() {
         let exec = Kind::Exec(vec!["sh".to_owned(), "-c".to_owned()]);
         let success = json!({"status": "Success"});
         assert_eq!(text(&exec, Ok(0), Form::Json), Some(success));

@@ -130,7 +130,7 @@ async fn the_order_of_eviction_is_shown_for_a_signal() {
 }
 
 #[tokio::test]
-async fn health_is_one_word_unless_more_is_asked_for() {
+async fn healthz_is_ok_unless_verbose_is_requested() {
     let kubelet_api = kubelet_api().await;
     let ok = |text: &str| (StatusCode::OK, text.to_owned());
     assert_eq!(soon(kubelet_api.get("/healthz")).await, ok("ok"));
@@ -152,7 +152,7 @@ async fn health_is_one_word_unless_more_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_as_upstream_tells_it() {
+async fn not_found_responses_match_upstream() {
     let kubelet_api = kubelet_api().await;
     let cases = [
         (Method::GET, "/nothing", 404, "404 page not found\n"),
@@ -292,7 +292,7 @@ async fn the_nodes_own_logs_are_shown_and_nothing_beside_them() {
 }
 
 #[tokio::test]
-async fn plain_requests_may_come_over_http2() {
+async fn http2_requests_are_served() {
     let kubelet_api = kubelet_api().await;
     let io = TokioIo::new(kubelet_api.dial(None, b"h2").await);
     let executor = TokioExecutor::new();
@@ -306,7 +306,7 @@ async fn plain_requests_may_come_over_http2() {
 }
 
 #[tokio::test]
-async fn a_stopped_face_lets_go_of_its_port_and_clients() {
+async fn stopped_server_closes_its_port_and_connections() {
     let mut kubelet_api = kubelet_api().await;
     let mut idle = kubelet_api.connect(None).await;
     kubelet_api.stop.cancel();

@@ -114,7 +114,7 @@ async fn a_command_has_a_stream_for_everything() {
 }
 
 #[tokio::test]
-async fn the_end_is_told_as_the_version_has_it() {
+async fn exit_status_has_the_format_of_the_protocol_version() {
     let message = "command terminated with non-zero exit code: \
                    error executing command [sh], exit code 7";
     for (protocol, is_json) in [
@@ -165,7 +165,7 @@ async fn a_terminal_has_a_stream_for_its_size() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_its_process() {
+async fn process_ends_when_its_client_disconnects() {
     let (kubelet_api, mut processes) = kubelet_api().await;
     let path = "/exec/default/web/app?input=1&output=1&command=sleep";
     let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_client_that_goes_away_ends_its_process() {
 }
 
 #[tokio::test]
-async fn streams_that_nobody_asked_for_are_refused() {
+async fn unrequested_streams_are_refused() {
     let (kubelet_api, mut processes) = kubelet_api().await;
     let path = "/exec/default/web/app?output=1&command=sh";
     let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
@@ -309,7 +309,7 @@ async fn ports_are_reached_by_pairs_of_streams() {
 }
 
 #[tokio::test]
-async fn a_port_that_nobody_listens_on_is_told_of() {
+async fn forwarding_to_a_closed_port_reports_an_error() {
     let kubelet_api = forwarding().await;
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = free.local_addr().unwrap().port();
@@ -331,7 +331,7 @@ async fn a_port_that_nobody_listens_on_is_told_of() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_forwarded_is_refused() {
+async fn invalid_port_forward_requests_are_refused() {
     let kubelet_api = forwarding().await;
     let v1 = "portforward.k8s.io";
     let cases = [

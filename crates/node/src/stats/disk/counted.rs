@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_may_change_while_it_is_walked_over_but_not_hide_much() {
+    fn walk_detects_uncounted_files_despite_concurrent_changes() {
         const MIB: u64 = 1 << 20;
         let of = |mebibytes: u64, inodes| Usage {
             bytes: mebibytes * MIB,

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_held_to_a_limit_is_measured_each_second_unless_that_costs_too_much() {
+    fn limited_directories_are_measured_each_second_within_a_budget() {
         let dir = tempfile::tempdir().unwrap();
         let (small, large) = (dir.path().join("small"), dir.path().join("large"));
         fs::create_dir_all(&small).unwrap();
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn when_somebody_has_to_go_large_trees_are_walked_too_from_their_beginning() {
+    fn before_an_eviction_large_trees_are_walked_again_from_the_start() {
         let dir = tempfile::tempdir().unwrap();
         for index in 0..1200 {
             fs::write(dir.path().join(index.to_string()), "").unwrap();
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn when_somebody_has_to_go_small_trees_do_not_wait_for_large_ones() {
+    fn before_an_eviction_small_trees_do_not_wait_for_large_ones() {
         let dir = tempfile::tempdir().unwrap();
         let (large, small) = (dir.path().join("large"), dir.path().join("small"));
         fs::create_dir_all(&large).unwrap();
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_costs_no_more_than_its_budget_and_the_walk_goes_on() {
+    fn walk_continues_in_steps_within_the_budget() {
         let dir = tempfile::tempdir().unwrap();
         let (big, small) = (dir.path().join("big"), dir.path().join("small"));
         fs::create_dir_all(&big).unwrap();

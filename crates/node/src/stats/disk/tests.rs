@@ -86,19 +86,19 @@ fn bytes(usage: &DiskUsage, path: &Path) -> u64 {
 
 #[test]
 #[ignore = "tier: vm"]
-fn what_the_kernel_counts_is_what_a_walk_finds() {
+fn project_quota_matches_a_directory_walk() {
     let machine = || Machine::new().tool("chattr");
-    let test = "stats::disk::tests::what_the_kernel_counts_is_what_a_walk_finds";
+    let test = "stats::disk::tests::project_quota_matches_a_directory_walk";
     where_projects_are_counted(test, machine, || {
         let disk = Disk::mount();
-        only_empty_directories_of_nobody_get_a_project(&disk);
+        only_empty_directories_without_a_project_get_one(&disk);
         both_agree_whatever_is_done(&disk);
-        who_hides_files_is_walked_over(&disk);
+        directory_with_files_outside_its_project_is_walked(&disk);
         asking_is_much_quicker(&disk);
     });
 }
 
-fn only_empty_directories_of_nobody_get_a_project(disk: &Disk) {
+fn only_empty_directories_without_a_project_get_one(disk: &Disk) {
     let (one, two) = (disk.counted("one"), disk.counted("two"));
     let project = disk.quotas.project_of(&one);
     assert!(project.is_some() && project != disk.quotas.project_of(&two));
@@ -167,7 +167,7 @@ fn both_agree_whatever_is_done(disk: &Disk) {
     agree("closed");
 }
 
-fn who_hides_files_is_walked_over(disk: &Disk) {
+fn directory_with_files_outside_its_project_is_walked(disk: &Disk) {
     let (honest, hiding) = (disk.counted("honest"), disk.counted("hiding"));
     let mut usage = disk.measuring([&honest, &hiding]);
     let at = Timestamp::from_secs;

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_generations_tell_the_same_about_disks() {
+    fn cgroup_v1_and_v2_report_the_same_disk_io() {
         let want = [DeviceIo {
             major: 8,
             minor: 0,

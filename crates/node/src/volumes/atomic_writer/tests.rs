@@ -106,7 +106,7 @@ fn a_file_may_become_a_directory_and_back() {
 }
 
 #[test]
-fn what_a_killed_agent_left_behind_does_not_matter() {
+fn write_succeeds_after_an_interrupted_write() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     write_now(dir, &payload(&[("a", "1")])).unwrap();
@@ -147,7 +147,7 @@ fn ownership_is_set_before_new_files_are_seen() {
 }
 
 #[test]
-fn modes_are_those_asked_for_whatever_the_umask_is() {
+fn file_modes_ignore_the_umask() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = payload(&[("a", "1"), ("b", "2")]);
     files.get_mut("a").unwrap().mode = 0o400;
@@ -196,7 +196,7 @@ proptest! {
 
     /// Whatever is written after whatever, a container sees just the last files.
     #[test]
-    fn the_last_version_is_what_is_seen(
+    fn only_the_last_version_is_visible(
         versions in prop::collection::vec(
             prop::collection::btree_map("[ab]/[cd]|[ef]|[ab]/g/h", "[xy]{0,2}", 0..5),
             1..5,

@@ -80,7 +80,7 @@ fn text(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn volumes_are_where_a_kubelet_has_them_and_go_again() {
+async fn volumes_use_the_kubelets_paths_and_are_removed() {
     let node = node();
     node.put_config_map(json!({"key": "value"}));
     let pod = pod(
@@ -121,7 +121,7 @@ async fn volumes_are_where_a_kubelet_has_them_and_go_again() {
 }
 
 #[tokio::test]
-async fn files_follow_their_config_map_and_keep_what_they_had_if_it_goes() {
+async fn files_follow_their_config_map_and_survive_its_deletion() {
     let node = node();
     node.put_config_map(json!({"key": "1"}));
     let pod = pod(

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_go_round_and_are_never_given_twice() {
+    fn addresses_are_allocated_in_turn_and_never_twice() {
         let dir = tempfile::tempdir().unwrap();
         let addresses = Addresses::new(dir.path().join("addresses"));
         let range = Range::parse("10.0.0.0/29").unwrap();

@@ -63,7 +63,7 @@ fn first(argument: u64) -> [u64; 6] {
 }
 
 #[test]
-fn the_default_forbids_what_touches_the_machine() {
+fn default_profile_denies_calls_that_change_the_machine() {
     let program = default_of(&["CAP_CHOWN"]);
     for (name, argument, want) in [
         ("read", 0, ALLOW),
@@ -155,7 +155,7 @@ fn several_conditions_on_one_argument_are_alternatives() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
+fn unsupported_seccomp_rules_are_refused() {
     let notify = profile(json!({
         "defaultAction": "SCMP_ACT_ALLOW",
         "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_NOTIFY"}],

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_come_in_four_forms() {
+    fn credentials_have_four_forms() {
         let some = AuthConfig::default;
         let text = str::to_owned;
         assert_eq!(check(some()), Ok(RegistryAuth::Anonymous));

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities_of_files_go_to_another_root() {
+    fn file_capabilities_are_rewritten_for_another_root_id() {
         let mut value = vec![1, 0, 0, 2];
         value.resize(20, 7);
         give_capability(&mut value, 65_536);

@@ -34,7 +34,7 @@ async fn config(pod: &Pod, container: &Container, target_id: Option<&str>) -> Co
 }
 
 #[tokio::test]
-async fn a_container_is_told_all_that_its_spec_says() {
+async fn container_config_matches_the_spec() {
     let pod = pod_with(json!({"containers": [{
         "name": "c", "image": "busybox:1", "workingDir": "/w", "tty": true, "stdin": true,
         "command": ["/bin/$(WHAT)", "$(MISSING)"], "args": ["$$(WHAT)", "-x"],

@@ -69,7 +69,7 @@ impl Case {
 }
 
 #[test]
-fn volumes_are_mounted_as_the_container_says() {
+fn mounts_match_the_containers_volume_mounts() {
     let case = case(json!([
         {"name": "disk", "mountPath": "/data"},
         {"name": "disk", "mountPath": "relative", "readOnly": true},

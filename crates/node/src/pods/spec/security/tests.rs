@@ -119,7 +119,7 @@ fn containers_that_must_not_be_root_are_checked() {
 }
 
 #[test]
-fn privileges_are_what_the_container_says() {
+fn privileges_match_the_security_context() {
     let got = of_root(
         json!({}),
         json!({
@@ -306,7 +306,7 @@ fn a_pod_has_a_user_only_if_all_its_containers_agree() {
 }
 
 #[test]
-fn an_image_that_says_nothing_runs_as_root() {
+fn image_without_a_user_runs_as_root() {
     use plimsoll_runtime::wire::Image;
     assert_eq!(ImageUser::from_image(None), ImageUser::Id(0));
     let image = |uid: Option<i64>, username: &str| Image {

@@ -338,7 +338,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(100))]
 
         #[test]
-        fn what_is_written_is_read_however_it_is_cut(
+        fn frames_round_trip_in_any_fragments(
             frames in proptest::collection::vec(frames(), 0..12),
             cut in 1_usize..400,
         ) {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn long_data_comes_in_pieces_and_long_control_frames_not_at_all() {
+    fn long_data_is_split_and_long_control_frames_are_refused() {
         let mut encoder = Encoder::new();
         let mut bytes = BytesMut::new();
         let data = Frame::Data {

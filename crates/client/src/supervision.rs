@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_panics_is_started_again_and_is_a_problem_meanwhile() {
+    async fn panicked_task_is_restarted_and_reported_as_unhealthy() {
         let supervisor = supervisor();
         let (count, until) = (Arc::new(AtomicU32::new(0)), supervisor.0.stop.clone());
         let runs = Arc::clone(&count);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_ends_neither_a_task_nor_its_owner() {
+    async fn panic_ends_neither_the_task_nor_its_owner() {
         let (runs, until) = (Arc::new(AtomicU32::new(0)), CancellationToken::new());
         let (counted, stopped) = (Arc::clone(&runs), until.clone());
         let surviving = tokio::spawn(survive_panics("feed", move || {
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_does_not_stop_holds_up_no_process() {
+    async fn hanging_task_does_not_delay_the_exit() {
         let supervisor = supervisor();
         supervisor.keep("deaf", Weight::Minor, std::future::pending);
         tokio::time::sleep(STEADY).await;
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_returns_is_started_again_unless_it_may_be_done() {
+    async fn task_that_returns_is_restarted_unless_it_may_finish() {
         let supervisor = supervisor();
         let count = Arc::new(AtomicU32::new(0));
         let runs = Arc::clone(&count);

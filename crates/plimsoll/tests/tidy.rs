@@ -387,7 +387,7 @@ fn help_texts_use_standard_vocabulary() {
 }
 
 #[test]
-fn nothing_is_left_unfinished_or_switched_off() {
+fn nothing_is_unfinished_or_disabled() {
     // Assembled, so that this file does not name what it looks for.
     let banned = [
         ["to", "do!("].concat(),

@@ -101,7 +101,7 @@ async fn write(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_stores_writer_is_started_again_and_nothing_is_lost() {
+async fn panicked_store_writer_is_restarted_without_losses() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let file = folder.path().join("store.redb");
     let store = Arc::new(RedbStore::open(&file, &RedbOptions::default()).unwrap());

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_best_effort_is_kept_out_when_memory_alone_is_short() {
+    fn memory_pressure_refuses_only_best_effort_pods() {
         let memory = [NodeCondition::MemoryPressure];
         for rule in [PressureRule::V1_36, PressureRule::V1_9] {
             assert_eq!(verdict(QosClass::Burstable, &memory, rule), None);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_requests_alone_are_left_alone() {
+    fn pod_requests_without_limits_are_unchanged() {
         let spec = defaulted(json!({
             "containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}],
             "resources": {"requests": {"cpu": "1"}},

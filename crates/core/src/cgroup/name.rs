@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_systemd_could_not_give_back_are_refused() {
+    fn names_that_systemd_cannot_unescape_are_refused() {
         let error = pod("a_b", QosClass::Guaranteed).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn eviction_takes_the_dead_of_ended_pods_too() {
+    fn eviction_also_removes_dead_containers_of_ended_pods() {
         let containers = [
             container("of-ended", "ended", 1, Stopped),
             container("of-gone", "gone", 1, Stopped),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn young_containers_stay_and_a_total_takes_the_oldest_of_all() {
+    fn young_containers_stay_and_the_total_limit_removes_the_oldest() {
         let containers = [
             container("old", "living", 1, Stopped),
             container("ended", "ended", 50, Stopped),

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn images_in_use_pinned_or_just_pulled_stay() {
+    fn images_in_use_pinned_or_just_pulled_are_kept() {
         let gc = collector(policy());
         assert_eq!(run(gc.sweep_unused(at(10))).0, ["a", "b"]);
         assert_eq!(

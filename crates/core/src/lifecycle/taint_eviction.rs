@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_being_deleted_is_not_taken_twice() {
+    fn terminating_pod_is_not_evicted_twice() {
         let mut evictions = TaintEvictions::default();
         evictions.observe(&pod("a"), TolerationTime::Seconds(0), at(0));
         assert_eq!(evictions.take_due(at(0)).len(), 1);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_back_is_not_taken() {
+    fn returned_node_is_not_evicted() {
         let mut queue = TaintQueue::new(0.1);
         queue.add(NodeName::from("a"), at(0));
         assert!(queue.remove(&NodeName::from("a")));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_holds_all_back() {
+    fn rate_of_zero_evicts_nothing() {
         let mut queue = TaintQueue::new(0.1);
         queue.add(NodeName::from("a"), at(0));
         queue.set_rate(0.0, at(0));

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_gives_nothing_and_a_new_rate_starts_empty_after_it() {
+    fn rate_of_zero_gives_no_tokens_and_a_new_rate_starts_empty() {
         let mut bucket = TokenBucket::new(0.0);
         assert!(!bucket.try_take(at(0)));
         bucket.set_rate(0.1, at(0));

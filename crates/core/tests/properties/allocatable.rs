@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn parsing_and_reporting_agree_on_whether_a_reservation_is_right(
+    fn parsing_and_reporting_agree_on_valid_reservations(
         name in prop_oneof![Just("memory".to_owned()), any::<String>()],
         text in any::<String>(),
     ) {

@@ -479,7 +479,7 @@ proptest! {
     }
 
     #[test]
-    fn no_numbers_make_the_engine_panic(
+    fn no_numbers_cause_an_engine_panic(
         numbers in prop::collection::vec(any::<i64>(), 12),
         nanos in prop::collection::vec(any::<i64>(), 1..6),
         threshold in any::<i64>(), percent in any::<u32>(),

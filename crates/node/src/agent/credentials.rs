@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn user_and_password_may_stand_together() {
+    fn credentials_may_be_one_auth_string() {
         let auths = r#"{"r.io/v2/": {"auth": "dXNlcjpwYXNz"}}"#;
         let found = credentials_for("r.io/x", &[secret(auths)]);
         assert_eq!(found[0].username, "user");

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_an_earlier_registration_are_put_right_and_others_left_alone() {
+    fn own_labels_are_corrected_and_others_kept_on_registration() {
         let identity = identity();
         let mut existing = identity.initial(&with_cpu("2"), Timestamp::from_secs(1));
         let labels = existing.metadata.labels.as_mut().unwrap();

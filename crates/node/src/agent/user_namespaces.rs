@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_found_again_by_the_next_agent_and_given_back_with_the_pod() {
+    fn id_ranges_survive_a_restart_and_are_released_with_the_pod() {
         let folder = tempfile::tempdir().unwrap();
         for uid in ["one", "two", "three"] {
             directory(folder.path(), uid);

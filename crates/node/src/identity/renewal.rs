@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_tried_again_ever_later() {
+    fn failures_back_off() {
         let waits: Vec<u64> = (1..=7).map(|count| retry_after(count).as_secs()).collect();
         assert_eq!(waits, [2, 4, 8, 16, 32, 32, 32]);
     }

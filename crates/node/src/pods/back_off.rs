@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_double_up_to_the_limit_and_start_afresh_after_ten_good_minutes() {
+    fn delays_double_up_to_the_limit_and_reset_after_ten_minutes() {
         let mut back_off = BackOff::new(MAX);
         let mut delays = Vec::new();
         let mut now = 0;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_holds_up_nothing() {
+    fn backward_clock_does_not_delay_restarts() {
         let mut back_off = BackOff::new(MAX);
         back_off.remember("a", at(10_000), at(10_000));
         assert!(back_off.wait_since_update("a", at(10_001)).is_some());

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_file_counts_and_only_its_last_4096_bytes() {
+    async fn termination_message_is_the_last_4096_bytes_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("message");
         std::fs::write(&file, format!("x{}", "y".repeat(4096))).unwrap();

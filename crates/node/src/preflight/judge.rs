@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_machine_has_nothing_to_mend() {
+    fn suitable_machine_has_no_findings() {
         assert_eq!(worst(&good()), []);
     }
 

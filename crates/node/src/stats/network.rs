@@ -118,7 +118,7 @@ veth123: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0
 ";
 
     #[test]
-    fn real_interfaces_are_read_and_eth0_stands_for_all() {
+    fn physical_interfaces_are_read_and_eth0_is_the_default() {
         let interfaces = parse_net_dev(TEXT).unwrap();
         let names: Vec<&str> = interfaces.iter().map(|found| found.name.as_str()).collect();
         assert_eq!(names, ["eth0", "net1"]);

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_are_refused_with_upstreams_words() {
+    fn unsupported_fields_are_refused_in_upstreams_words() {
         for (path, want) in [
             (
                 "spec.dnsPolicy",

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_has_no_end_that_removal_could_not_reach() {
+    fn removal_reaches_any_nesting_depth() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("top");
         fs::create_dir(&top).unwrap();
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn a_mount_on_the_way_stops_it() {
+    fn a_mount_stops_the_removal() {
         let dir = tempfile::tempdir().unwrap();
         let precious = dir.path().join("precious");
         fs::create_dir(&precious).unwrap();

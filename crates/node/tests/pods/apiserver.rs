@@ -56,7 +56,7 @@ impl Cluster {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_of_the_api_runs_and_the_api_knows() {
+async fn api_pod_runs_and_its_status_is_reported() {
     let cluster = Cluster::new();
     cluster.api.put(&simple("web", "sleep:1", "Always"));
     cluster.until_phase("web", "Running").await;
@@ -153,7 +153,7 @@ async fn a_phase_is_terminal_only_when_nothing_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_that_fail_are_tried_again_and_strange_ones_put_right() {
+async fn failed_status_writes_are_retried_and_foreign_ones_corrected() {
     let cluster = Cluster::new();
     cluster.api.refuse(5);
     cluster.api.put(&simple("web", "sleep:1", "Always"));

@@ -83,7 +83,7 @@ async fn failed_containers_restart_when_the_clock_is_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_has_the_time_that_it_may_take_when_the_clock_is_set() {
+async fn active_deadline_is_unaffected_by_clock_changes() {
     for jump in JUMPS {
         let (ahead, world) = world();
         world.apply(pod(

@@ -259,7 +259,7 @@ async fn a_container_that_ends_by_itself_is_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_rule_may_make_all_containers_start_over() {
+async fn exit_rule_may_restart_all_containers() {
     let world = World::new();
     world.apply(pod(
         "web",

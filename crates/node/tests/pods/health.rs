@@ -46,7 +46,7 @@ async fn container_is_ready_when_its_readiness_probe_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ready_container_is_known_to_be_at_once() {
+async fn readiness_is_reported_at_once() {
     let world = World::new();
     let begun = Instant::now();
     world.apply(probed("readinessProbe", json!({})));
@@ -57,7 +57,7 @@ async fn a_ready_container_is_known_to_be_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_that_is_not_alive_is_replaced() {
+async fn container_with_failing_liveness_probe_is_replaced() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
     let numbers = json!({
@@ -187,7 +187,7 @@ async fn next_container_waits_for_the_sidecars_startup_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_after_the_start_holds_up_the_container_and_its_failure_ends_it() {
+async fn post_start_hook_delays_the_container_and_its_failure_stops_it() {
     let world = World::new();
     let hooked = |command: Value| {
         pod(
@@ -219,7 +219,7 @@ async fn a_hook_after_the_start_holds_up_the_container_and_its_failure_ends_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_before_the_end_takes_from_the_grace_period() {
+async fn pre_stop_hook_counts_towards_the_grace_period() {
     for (hook_secs, grace, expected_stop, expected_total) in
         [("10", 30, "stop a 20s", 30), ("60", 30, "stop a 2s", 32)]
     {

@@ -31,7 +31,7 @@ fn condition(world: &World, name: &str, kind: &str) -> Option<(String, String)> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_does_not_fit_has_failed_and_never_held_anything() {
+async fn pod_that_does_not_fit_fails_and_reserves_nothing() {
     let world = World::new();
     world.apply(requesting("big", json!({"cpu": "3"}), json!({})));
     world.until_phase("big", "Running").await;
@@ -53,7 +53,7 @@ async fn a_pod_that_does_not_fit_has_failed_and_never_held_anything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_critical_pod_waits_until_others_have_made_room() {
+async fn critical_pod_waits_for_preempted_pods_to_end() {
     let world = World::new();
     world.apply(requesting("small", json!({"cpu": "1"}), json!({})));
     world.apply(requesting("big", json!({"cpu": "3"}), json!({})));
@@ -84,7 +84,7 @@ async fn a_critical_pod_waits_until_others_have_made_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_was_over_before_keeps_its_last_status() {
+async fn finished_pod_keeps_its_status_after_a_restart() {
     let world = World::new();
     world.apply(simple("job", "exit-3:1", "Never"));
     world.until_finished("job").await;
@@ -99,7 +99,7 @@ async fn a_pod_that_was_over_before_keeps_its_last_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_word_from_the_runtime_changes_are_found_within_a_second() {
+async fn changes_without_an_event_are_found_within_a_second() {
     let world = World::with_silent_runtime();
     world.apply(simple("web", "sleep:1", "Always"));
     world.until_phase("web", "Running").await;
@@ -321,7 +321,7 @@ async fn a_resize_is_not_forgotten_over_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn memory_in_use_is_not_taken_away() {
+async fn memory_limit_does_not_shrink_below_usage() {
     let world = World::new();
     let with = |memory: &str| requesting("web", json!({}), json!({"memory": memory}));
     world.apply(with("2Gi"));

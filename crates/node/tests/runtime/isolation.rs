@@ -151,7 +151,7 @@ pub(crate) async fn kernel_settings_are_the_pods_own(scene: &Scene) {
     assert_ne!(std::fs::read_to_string(setting).unwrap(), "77\n");
 }
 
-pub(crate) async fn devices_are_given_by_name(scene: &Scene) {
+pub(crate) async fn devices_are_added_by_name(scene: &Scene) {
     let mut config = lasting();
     config.devices = vec![Device {
         host_path: "/dev/null".to_owned(),

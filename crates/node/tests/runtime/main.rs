@@ -48,8 +48,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
         sandboxes:
             runtime_reports_its_name_and_readiness,
             sandbox_is_ready_then_stopped_then_removed,
-            stopping_and_removing_again_is_fine,
-            removing_takes_running_containers_along,
+            stopping_and_removing_is_idempotent,
+            removing_a_sandbox_removes_running_containers,
             stopping_ends_all_containers,
             lists_are_filtered_by_id_state_and_labels,
             sandbox_labels_and_annotations_are_returned,
@@ -96,7 +96,7 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             cgroups_cannot_be_written,
             cgroups_can_be_written_by_a_privileged_container,
             kernel_settings_are_the_pods_own,
-            devices_are_given_by_name,
+            devices_are_added_by_name,
             later_mounts_are_visible_only_with_propagation,
             new_privileges_can_be_forbidden;
         users:
@@ -110,11 +110,11 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             escaped_process_has_no_rights_on_the_node,
             processes_are_shared_by_those_with_the_same_users,
             rights_in_a_pod_are_rights_over_the_pod,
-            a_pod_is_not_the_nodes_and_its_own_at_once;
+            user_namespace_excludes_host_network_of_a_pod;
         filters:
             default_seccomp_filter_denies_calls_that_change_the_node,
-            a_right_opens_its_calls,
-            a_filter_holds_for_users_and_for_commands,
+            capability_allows_its_system_calls,
+            seccomp_filter_applies_to_users_and_exec,
             a_filter_of_the_nodes_is_used,
             a_container_does_not_run_without_its_filter,
             a_privileged_container_has_no_filter;
@@ -161,7 +161,7 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             unused_images_are_deleted_for_age_and_for_disk_space,
             full_logs_are_rotated_and_continue;
         restart:
-            everything_is_found_again,
+            containers_and_sandboxes_survive_a_restart,
             exit_during_an_agent_restart_is_reported;
     }
 }

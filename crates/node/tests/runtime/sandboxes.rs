@@ -41,7 +41,7 @@ pub(crate) async fn sandbox_is_ready_then_stopped_then_removed(scene: &Scene) {
     assert_eq!(listed(scene, &scene.own_sandboxes()).await, [""; 0]);
 }
 
-pub(crate) async fn stopping_and_removing_again_is_fine(scene: &Scene) {
+pub(crate) async fn stopping_and_removing_is_idempotent(scene: &Scene) {
     let runtime = scene.runtime();
     let sandbox = scene.run_pod().await;
     for _ in 0..2 {
@@ -53,7 +53,7 @@ pub(crate) async fn stopping_and_removing_again_is_fine(scene: &Scene) {
     runtime.stop_pod_sandbox(&sandbox.id).await.unwrap();
 }
 
-pub(crate) async fn removing_takes_running_containers_along(scene: &Scene) {
+pub(crate) async fn removing_a_sandbox_removes_running_containers(scene: &Scene) {
     let runtime = scene.runtime();
     let sandbox = scene.run_pod().await;
     let id = scene.start(&sandbox, &lasting()).await;

@@ -531,7 +531,7 @@ pub(crate) async fn rights_in_a_pod_are_rights_over_the_pod(scene: &Scene) {
     assert_eq!(shell(writable).await, "");
 }
 
-pub(crate) async fn a_pod_is_not_the_nodes_and_its_own_at_once(scene: &Scene) {
+pub(crate) async fn user_namespace_excludes_host_network_of_a_pod(scene: &Scene) {
     let Some(users) = Users::new(scene).await else {
         return;
     };

@@ -292,7 +292,7 @@ fn hostile_input_is_an_error_and_never_a_crash() {
 
 /// This machine's own capacity.
 #[test]
-fn without_a_capacity_this_machine_is_taken() {
+fn without_a_capacity_this_machine_is_used() {
     let run = plimsoll(&["check", "-o", "json", "examples/okd/reserved.yaml"], "");
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
     let node = &report["documents"][0]["node"];

@@ -150,7 +150,7 @@ fn started(disk: &Disk) -> (Daemon, PathBuf) {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_store_that_has_filled_its_disk_takes_deletes_and_recovers() {
+fn store_on_a_full_disk_accepts_deletes_and_recovers() {
     let disk = Disk::new("32m");
     let (server, data) = started(&disk);
     block_on(async {

@@ -307,7 +307,7 @@ fn makes_keys_for_a_store_without_objects() {
 }
 
 #[test]
-fn mistakes_of_configurations_have_their_places() {
+fn mistakes_in_configurations_have_positions() {
     let folder = folder();
     let file = folder.path().join("node.yaml");
     let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\

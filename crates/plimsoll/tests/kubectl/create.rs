@@ -55,7 +55,7 @@ fn every_generator_makes_its_kind() {
 /// Before 1.21 kubectl requests API versions of these kinds that were removed.
 #[test]
 #[ignore = "tier: tools"]
-fn generators_of_today_make_kinds_of_today() {
+fn generators_create_current_api_versions() {
     with_kubectl_from(21, |s| {
         s.run("create pdb p --selector=app=web --min-available=1")
             .says("poddisruptionbudget.policy/p created");

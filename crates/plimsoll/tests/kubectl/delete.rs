@@ -46,7 +46,7 @@ fn pods_without_a_node_are_deleted_at_once() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn pods_on_a_node_are_given_their_time() {
+fn pods_on_a_node_end_within_their_grace_period() {
     with_every_kubectl(|s| {
         s.create(
             "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: nowhere, \
@@ -99,7 +99,7 @@ fn cascading_deletes_set_finalizers_for_the_collector() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn finalizers_hold_an_object() {
+fn finalizers_delay_a_deletion() {
     with_every_kubectl(|s| {
         s.create(
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, finalizers: [example.com/x]}}",

@@ -24,7 +24,7 @@ fn empty_lists_print_no_resources_found() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn pods_have_the_columns_that_people_know() {
+fn pods_have_the_columns_of_kubectl() {
     with_every_kubectl(|s| {
         pods(s);
         s.run("get pods").says(

@@ -181,7 +181,7 @@ fn watches_follow_their_parameters() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn answers_take_other_forms() {
+fn responses_have_other_media_types() {
     with_kubectl_from(21, |s| {
         s.ok("create configmap a --from-literal=k=v");
         let proxy = Proxy::start(s);

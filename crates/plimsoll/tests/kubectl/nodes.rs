@@ -19,7 +19,7 @@ fn node(s: &Session) -> String {
 
 #[test]
 #[ignore = "tier: tools"]
-fn nodes_have_the_columns_that_people_know() {
+fn nodes_have_the_columns_of_kubectl() {
     with_every_kubectl(|s| {
         let name = node(s);
         s.run("get nodes -l zone=$NS")

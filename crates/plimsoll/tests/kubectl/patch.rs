@@ -8,7 +8,7 @@ fn web(s: &Session) {
 
 #[test]
 #[ignore = "tier: tools"]
-fn all_kinds_of_patches_are_taken() {
+fn all_kinds_of_patches_are_applied() {
     with_every_kubectl(|s| {
         web(s);
         for (patch, replicas) in [

@@ -122,7 +122,7 @@ fn existing_objects_are_not_created_again() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn namespaces_of_the_system_stay() {
+fn system_namespaces_cannot_be_deleted() {
     with_every_kubectl(|s| {
         for name in ["default", "kube-system", "kube-public"] {
             s.run(&format!("delete namespace {name}")).fails(&format!(

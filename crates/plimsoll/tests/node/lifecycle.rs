@@ -10,9 +10,9 @@ use crate::manifest::{WAIT, container, pod, status};
 
 on_both_runtimes!(
     readiness_gates_a_pod,
-    a_container_that_is_not_alive_is_started_again,
+    container_with_failing_liveness_probe_is_restarted,
     a_slow_start_is_waited_for,
-    a_container_that_fails_is_held_back,
+    failing_container_backs_off,
     init_containers_run_first_and_sidecars_stay,
     hooks_run_around_a_container,
     pod_is_killed_after_its_grace_period,
@@ -50,7 +50,7 @@ fn readiness_gates_a_pod(cluster: &mut Cluster) {
     assert_eq!(status(&pod, "main")["restartCount"], 0);
 }
 
-fn a_container_that_is_not_alive_is_started_again(cluster: &mut Cluster) {
+fn container_with_failing_liveness_probe_is_restarted(cluster: &mut Cluster) {
     let serve = "mkdir /www; echo fine > /www/health; exec httpd -f -p 8080 -h /www";
     let mut main = container("main", serve);
     main["livenessProbe"] = json!({
@@ -101,7 +101,7 @@ fn a_slow_start_is_waited_for(cluster: &mut Cluster) {
     assert_eq!(status(&pod, "main")["restartCount"], 0);
 }
 
-fn a_container_that_fails_is_held_back(cluster: &mut Cluster) {
+fn failing_container_backs_off(cluster: &mut Cluster) {
     let failing = container("main", "echo why > /dev/termination-log; exit 3");
     cluster.create(&pod("p", &[failing]));
     let pod = cluster.until_object("pod p", "held back", |pod| {

@@ -287,7 +287,7 @@ fn workload(world: &World) -> Vec<(String, String, String, u64)> {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_slow_network_makes_no_node_unready_and_no_pod_start_again() {
+fn slow_network_affects_neither_node_readiness_nor_pods() {
     let world = World::start();
     let before = workload(&world);
     for (delay, jitter) in [(200, 100), (1000, 100)] {
@@ -342,7 +342,7 @@ fn one_way_partition_makes_the_node_not_ready_and_nothing_else() {
 
 #[test]
 #[ignore = "tier: root"]
-fn connections_that_are_dead_without_having_ended_are_given_up() {
+fn dead_connections_are_closed() {
     let world = World::start();
     let before = workload(&world);
     world.up.forget_connections();

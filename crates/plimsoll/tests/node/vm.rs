@@ -41,17 +41,17 @@ pub(crate) fn machine() -> Machine {
 
 #[test]
 #[ignore = "tier: vm"]
-fn hostile_containers_of_the_embedded_runtime_are_held_on_cgroup_v2() {
-    hostile_containers_are_held("embedded", machine());
+fn hostile_containers_of_the_embedded_runtime_are_confined_on_cgroup_v2() {
+    hostile_containers_are_confined("embedded", machine());
 }
 
 #[test]
 #[ignore = "tier: vm"]
-fn hostile_containers_of_containerd_are_held_on_cgroup_v2() {
-    hostile_containers_are_held("containerd", machine().containerd().tool("ip"));
+fn hostile_containers_of_containerd_are_confined_on_cgroup_v2() {
+    hostile_containers_are_confined("containerd", machine().containerd().tool("ip"));
 }
 
-fn hostile_containers_are_held(runtime: &str, machine: Machine) {
+fn hostile_containers_are_confined(runtime: &str, machine: Machine) {
     let machine = machine.variable(RUNTIME_VARIABLE, runtime);
     machine.run_own_tests(&["hostile::"], LIMIT).unwrap();
 }

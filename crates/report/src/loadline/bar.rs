@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_where_their_amounts_end() {
+    fn marks_are_drawn_at_their_amounts() {
         assert_eq!(drawn(&line(), 20), "########|..R...A/S/HL");
     }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_little_is_seen_and_unknown_capacity_is_not_drawn() {
+    fn small_amounts_are_drawn_and_unknown_capacity_is_not() {
         let mut line = line();
         line.in_use = Some(1);
         line.thresholds.clear();

@@ -149,7 +149,7 @@ fn node_with_little_data() {
 }
 
 #[test]
-fn a_node_behind_its_lines() {
+fn a_node_beyond_its_thresholds() {
     let mut reading = reading();
     let used = 4 * GI - 60 * MI;
     reading.samples = vec![serde_json::from_value(summary(0, used)).unwrap()];

@@ -139,7 +139,7 @@ async fn restarted_runtime_is_reached_again() {
 }
 
 #[tokio::test]
-async fn a_silent_runtime_is_given_up() {
+async fn call_to_a_hanging_runtime_times_out() {
     let socket = Socket::new();
     let _serving = socket.serve(Answer::Silence);
     let error = socket.client().version().await.unwrap_err();

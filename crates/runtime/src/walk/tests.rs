@@ -109,7 +109,7 @@ fn walk_in_a_child_process_matches_one_in_the_caller() {
 }
 
 #[test]
-fn a_process_that_ends_is_started_again_and_the_walk_begins_anew() {
+fn walk_restarts_when_its_process_ends() {
     let folder = tempfile::tempdir().unwrap();
     make_files(folder.path(), 300);
     let pids = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -141,7 +141,7 @@ fn a_process_that_ends_is_started_again_and_the_walk_begins_anew() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_directory_that_does_not_answer_holds_up_no_other() {
+fn hanging_directory_does_not_block_others() {
     let folder = tempfile::tempdir().unwrap();
     let (hanging, other) = (folder.path().join("hanging"), folder.path().join("other"));
     fs::create_dir(&hanging).unwrap();
@@ -233,7 +233,7 @@ fn grown(walker: &Walker, path: &Path, held: impl Fn() -> u64) -> (u64, Option<U
 
 #[test]
 #[ignore = "tier: root"]
-fn a_million_files_take_no_memory_of_the_process_that_has_them_walked_over() {
+fn walk_of_a_million_files_uses_no_memory_of_the_caller() {
     let files: u32 = if slowness() == 1 { 1_000_000 } else { 200_000 };
     let folder = tempfile::tempdir().unwrap();
     let (image, at) = (folder.path().join("image"), folder.path().join("mounted"));

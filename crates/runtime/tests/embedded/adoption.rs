@@ -307,7 +307,7 @@ fn is_helper_of(pid: i32, root: &Path) -> bool {
     links.any(|link| link.starts_with(root))
 }
 
-pub(crate) async fn half_made_things_are_removed(scene: &mut Scene) {
+pub(crate) async fn incomplete_containers_are_removed(scene: &mut Scene) {
     let pod = scene.pod();
     let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
     let id = scene

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
             the_end_of_a_container_is_noted_while_no_agent_runs,
             container_ends_when_its_monitor_dies,
             a_helper_that_dies_is_replaced,
-            half_made_things_are_removed,
+            incomplete_containers_are_removed,
             a_directory_has_one_runtime_at_a_time;
         isolation:
             processes_stand_in_their_cgroups,

@@ -172,14 +172,14 @@ fn sorted(texts: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
 
-    fn told(progress: &Progress, status: &mut NamespaceStatus) -> Vec<(String, String, String)> {
+    fn written(progress: &Progress, status: &mut NamespaceStatus) -> Vec<(String, String, String)> {
         progress.write_conditions(status, Timestamp::from_secs(0));
         let conditions = status.conditions.iter().flatten();
-        let told = conditions.map(|c| {
+        let rows = conditions.map(|c| {
             let text = |field: &Option<String>| field.clone().unwrap_or_default();
             (c.status.clone(), text(&c.reason), text(&c.message))
         });
-        told.collect()
+        rows.collect()
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             finalizers: [("kept".to_owned(), 3)].into(),
         };
         let mut status = NamespaceStatus::default();
-        let conditions = told(&progress, &mut status);
+        let conditions = written(&progress, &mut status);
         let messages: Vec<&str> = conditions.iter().map(|(_, _, m)| m.as_str()).collect();
         assert_eq!(
             messages,

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_quota_is_written_and_one_that_is_right_is_not() {
+    fn quota_status_is_written_only_when_it_changes() {
         let hard = [("pods", "2"), ("cpu", "1")];
         let usage = [("pods", "1"), ("cpu", "500m")];
         let right =

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wait_is_longer_than_fifteen_minutes() {
+    fn waits_are_at_most_fifteen_minutes() {
         let mut failed = FailedPods::default();
         let mut now = 0;
         for _ in 0..20 {

@@ -142,7 +142,7 @@ fn a_surge_keeps_the_old_pod_until_the_new_one_serves() {
 }
 
 #[test]
-fn without_surge_only_so_many_pods_are_missing() {
+fn without_surge_max_unavailable_bounds_missing_pods() {
     let nodes: Vec<Node> = ["a", "b", "c", "d"].map(node).into();
     let pods = |ready: [bool; 4]| -> Vec<Pod> {
         let names = ["a", "b", "c", "d"];

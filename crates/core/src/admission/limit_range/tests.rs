@@ -68,7 +68,7 @@ fn a_stated_value_is_never_replaced() {
 }
 
 #[test]
-fn items_of_other_types_give_and_refuse_nothing() {
+fn items_of_other_types_have_no_effect() {
     let items = json!([
         {"type": "openshift.io/Image", "max": {"storage": "1"}},
         {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}},

@@ -131,7 +131,7 @@ fn memory_that_grows_outside_of_pods_takes_one_pod_in_ten_seconds() {
 }
 
 #[test]
-fn pods_that_grow_are_evicted_however_soon_after_each_other() {
+fn growing_pods_are_evicted_without_a_pause() {
     let mut node = hard(&[("memory.available", "1Gi")]);
     node.run_using(pod("small"), 20);
     node.pods[0].0.priority = -1;
@@ -153,7 +153,7 @@ fn memory_of_pods_that_may_not_be_evicted_does_not_count() {
 }
 
 #[test]
-fn a_pod_without_figures_may_hold_it() {
+fn pod_without_stats_may_hold_the_memory() {
     let mut node = node();
     node.run(pod("new"), PodUsage::default());
     for second in 0..4 {
@@ -171,7 +171,7 @@ fn without_back_off_every_pass_evicts_as_upstream() {
 }
 
 #[test]
-fn a_shortage_that_pods_can_relieve_is_not_held_up_by_one_that_they_cannot() {
+fn back_off_for_one_resource_does_not_delay_another() {
     let mut node = hard(&[
         ("memory.available", "1Gi"),
         ("allocatableMemory.available", "100Mi"),
@@ -243,7 +243,7 @@ fn record_has_the_shortfall_and_replays_with_back_off() {
 }
 
 #[test]
-fn a_record_from_before_back_off_replays_without() {
+fn record_without_back_off_replays_without_it() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     node.run_using(pod("a"), 2);
     let mut recorder = Recorder::new(1);

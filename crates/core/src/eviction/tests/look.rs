@@ -106,7 +106,7 @@ fn next_victim_waits_for_figures_after_the_last_kill() {
 }
 
 #[test]
-fn where_the_kernel_was_quicker_its_kill_has_half_a_second_to_show() {
+fn oom_kill_by_the_kernel_has_half_a_second_to_take_effect() {
     let mut node = node();
     node.look(0, 90);
     node.pass_at(0, 90);

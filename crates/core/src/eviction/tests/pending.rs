@@ -14,7 +14,7 @@ fn node() -> Node {
 }
 
 #[test]
-fn the_next_pod_is_not_chosen_before_the_memory_of_the_last_is_back() {
+fn next_pod_is_not_chosen_before_the_last_releases_its_memory() {
     let mut node = node();
     assert_eq!(evicted(&node.memory_left(0, 500)), ["large"]);
     let waiting = node.memory_left(1, 500);
@@ -50,7 +50,7 @@ fn disk_is_released_only_when_the_pod_is_removed() {
 }
 
 #[test]
-fn a_victim_that_will_not_die_is_waited_for_no_longer_than_a_kill_and_a_clean_up_may_take() {
+fn wait_for_a_victim_is_bounded_by_kill_and_cleanup_times() {
     let mut node = node();
     node.memory_left(0, 500);
     assert_eq!(evicted(&node.memory_left(39, 500)), [""; 0]);
@@ -70,7 +70,7 @@ fn removed_victim_releases_the_hold_at_once() {
 }
 
 #[test]
-fn a_pod_in_which_the_kernel_was_quicker_is_not_ended_and_may_be_chosen_again() {
+fn oom_killed_pod_is_not_terminated_and_may_be_chosen_again() {
     let mut node = node();
     assert_eq!(evicted(&node.memory_left(0, 500)), ["large"]);
     let noted = node.outcome(0, "large", KillOutcome::OomKilled);
@@ -87,7 +87,7 @@ fn returned_memory_ends_the_hold() {
 }
 
 #[test]
-fn a_kill_shows_when_its_grace_would_be_outrun() {
+fn kill_is_recorded_if_the_grace_period_would_be_too_long() {
     let settings = Settings {
         max_pod_grace_period_seconds: 30,
         ..eviction_settings(
@@ -151,7 +151,7 @@ fn eviction(decision: &Decision) -> &Eviction {
 }
 
 #[test]
-fn beyond_a_hard_threshold_a_pod_is_killed_at_once_unless_grace_is_always_given() {
+fn hard_threshold_kills_at_once_unless_grace_is_always_granted() {
     for always_give_grace in [false, true] {
         let mut node = node_with_grace(always_give_grace);
         let decision = node.memory_left(0, 90);
@@ -160,7 +160,7 @@ fn beyond_a_hard_threshold_a_pod_is_killed_at_once_unless_grace_is_always_given(
 }
 
 #[test]
-fn beyond_a_soft_threshold_a_pod_is_killed_at_once_only_if_its_grace_period_would_be_outrun() {
+fn soft_threshold_kills_at_once_only_if_grace_would_be_too_long() {
     for (left, is_immediate) in [([900, 890, 880], false), ([900, 700, 500], true)] {
         let mut node = node_with_grace(false);
         let looks = (0..).zip(left);
@@ -178,7 +178,7 @@ fn beyond_a_soft_threshold_a_pod_is_killed_at_once_only_if_its_grace_period_woul
 }
 
 #[test]
-fn a_disk_limit_of_its_own_leaves_a_pod_its_grace_period() {
+fn pod_above_its_own_disk_limit_gets_its_grace_period() {
     let settings = Settings {
         always_give_grace: false,
         ..eviction_settings(Profile::Kubernetes136, &[("nodefs.available", "1Gi")], &[])

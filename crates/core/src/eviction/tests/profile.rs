@@ -64,7 +64,7 @@ fn soft_eviction_heeds_the_pods_own_grace_only_in_1_36() {
 }
 
 #[test]
-fn hard_eviction_gives_a_second_in_1_36_and_nothing_before() {
+fn hard_eviction_grants_one_second_in_1_36_and_none_before() {
     for (profile, grace) in [
         (Profile::Kubernetes136, 1),
         (Profile::Okd39, 0),

@@ -126,7 +126,7 @@ fn a_line_is_crossed_between_the_last_two_measurements() {
 }
 
 #[test]
-fn a_soft_line_is_crossed_when_it_was_first_met() {
+fn soft_threshold_counts_from_its_first_crossing() {
     let lines = [("memory.available", "100Mi", "5s")];
     let settings = eviction_settings(Profile::Kubernetes136, &[], &lines);
     let (mut engine, mut recorder) = (Engine::new(settings), Recorder::new(8));
@@ -195,7 +195,7 @@ fn altered_record_is_refused() {
 }
 
 #[test]
-fn an_observation_is_given_back_by_its_summary() {
+fn observation_round_trips_through_its_summary() {
     let time = Some(Timestamp::from_secs(5));
     let mut observation = memory_observation(-MIB, CAPACITY, Timestamp::from_secs(4));
     observation.pods_memory = observation.memory;

@@ -340,7 +340,7 @@ fn all_pods_above_their_disk_limit_are_evicted_in_one_pass() {
 }
 
 #[test]
-fn an_empty_dir_above_its_size_limit_costs_the_pod() {
+fn empty_dir_above_its_size_limit_evicts_the_pod() {
     let mut api = pod("p").build();
     let volumes = serde_json::json!([{"name": "cache", "emptyDir": {"sizeLimit": "1Mi"}}]);
     api.spec.as_mut().unwrap().volumes = serde_json::from_value(volumes).unwrap();

@@ -95,7 +95,7 @@ fn next_step_is_due_when_a_grace_or_transition_period_ends() {
 }
 
 #[test]
-fn a_falling_signal_is_looked_at_before_it_gets_to_its_line() {
+fn falling_signal_is_measured_before_it_reaches_its_threshold() {
     let mut node = Node::hard(&[("memory.available", "100Mi")]);
     node.memory_left(0, 900);
     let decision = node.memory_left(1, 800);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_stands_in_the_name() {
+    fn file_name_has_the_time() {
         let now = Timestamp::from_rfc3339("2026-01-02T15:04:05.5Z").unwrap();
         assert_eq!(stamp(now), "20260102-150405");
     }

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_classes_give_before_higher_ones() {
+    fn lower_qos_classes_are_preempted_first() {
         let pods = [
             running(QosClass::Guaranteed, 200, 200, 0),
             running(QosClass::Burstable, 100, 100, 0),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn one_large_pod_is_better_than_two_small_ones_and_the_smaller_of_two_large() {
+    fn preemption_prefers_few_pods_and_then_small_ones() {
         let pods = [
             running(QosClass::Burstable, 100, 1, 0),
             running(QosClass::Burstable, 300, 1, 0),

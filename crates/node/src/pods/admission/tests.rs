@@ -152,7 +152,7 @@ fn pods_for_other_nodes_are_refused() {
 }
 
 #[test]
-fn only_taints_that_drive_pods_away_count_and_static_pods_stay() {
+fn only_no_execute_taints_refuse_pods_and_static_pods_stay() {
     let intolerant = pod(json!({}), json!({"tolerations": []}));
     check(
         &intolerant,

@@ -83,7 +83,7 @@ async fn redirects_are_followed_on_the_same_host_only() {
 }
 
 #[tokio::test]
-async fn a_chain_of_redirects_has_an_end_and_a_body_a_limit() {
+async fn redirects_and_body_size_are_limited() {
     let (port, server) = serve(vec![answer("301 Moved\r\nlocation: /", ""); 10]);
     let error = fetch(port, json!({"port": 0})).await.unwrap_err();
     assert!(error.to_string().ends_with("stopped after 10 redirects"));

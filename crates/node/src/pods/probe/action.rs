@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_that_is_open_is_well() {
+    async fn open_port_is_healthy() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let second = Duration::from_secs(1);

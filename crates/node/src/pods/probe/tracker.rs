@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_answers_in_a_row_decide() {
+    fn consecutive_results_decide() {
         let mut tracker = tracker(
             Kind::Readiness,
             json!({"failureThreshold": 2, "successThreshold": 3}),

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_cannot_pass_for_another_by_its_own_labels() {
+    fn pod_labels_cannot_override_reserved_labels() {
         let pod: Pod = serde_json::from_value(json!({"metadata": {
             "name": "p", "namespace": "ns", "uid": "u",
             "labels": {"app": "x", "io.kubernetes.pod.uid": "other"},

@@ -430,7 +430,7 @@ fn readiness_gates_read_conditions_of_other_writers() {
 }
 
 #[test]
-fn a_pod_that_has_done_its_work_may_be_left_to_have_succeeded() {
+fn evicted_pod_that_completed_may_succeed() {
     let mut case = Case::new("Never", "a1", "a1:exited=0");
     case.stage = Stage::Terminating;
     let mut forced = Forced {
@@ -452,7 +452,7 @@ fn a_pod_that_has_done_its_work_may_be_left_to_have_succeeded() {
 }
 
 #[test]
-fn an_eviction_stands_whatever_the_containers_do() {
+fn eviction_is_final_whatever_the_containers_exit_with() {
     let mut case = Case::new("Always", "a1", "a1:running");
     case.stage = Stage::Terminating;
     case.forced = Some(Forced {
@@ -538,7 +538,7 @@ fn messages_of_all_containers_together_are_limited() {
 }
 
 #[test]
-fn at_the_end_every_container_has_one() {
+fn every_container_is_terminated_in_the_end() {
     let mut status = Case::new("Always", "a1 a2", "a1:running").compute();
     close(&pod("Always", "a1 a2"), &mut status);
     assert_eq!(status.phase.as_deref(), Some("Failed"));

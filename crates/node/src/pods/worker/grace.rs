@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_probe_may_bring_its_own_period() {
+    fn probe_grace_period_overrides_the_pods() {
         let container: Container = serde_json::from_value(json!({
             "name": "a",
             "livenessProbe": {"terminationGracePeriodSeconds": 3},

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_good_until_its_time_is_over() {
+    fn cached_answer_expires() {
         let cache = Expiring::new(8);
         let now = Instant::now();
         cache.put("a", 1, now, Duration::from_secs(2));

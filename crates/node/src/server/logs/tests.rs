@@ -157,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn a_log_is_read_as_the_model_reads_it(
+    fn log_reader_matches_the_model(
         entries in entries(),
         options in options(),
         is_cut in any::<bool>(),

@@ -129,7 +129,7 @@ async fn a_token_is_reviewed_once_and_so_is_access() {
 }
 
 #[tokio::test]
-async fn refusals_are_worded_as_upstream_words_them() {
+async fn refusals_have_upstreams_wording() {
     let reviewer = Reviewer::default();
     let kubelet_api = reviewer.kubelet_api(false).await;
     let unauthorized = (StatusCode::UNAUTHORIZED, "Unauthorized".to_owned());

@@ -275,7 +275,7 @@ async fn failed_start_is_reported_on_the_error_channel() {
 }
 
 #[tokio::test]
-async fn a_stopped_face_ends_commands() {
+async fn stopped_server_ends_commands() {
     let (mut kubelet_api, mut processes) = kubelet_api().await;
     let request = Request::get("/exec/default/web/app?output=1&command=sleep")
         .header("host", "localhost")

@@ -21,7 +21,7 @@ async fn kubelet_api() -> KubeletApi {
 }
 
 #[tokio::test]
-async fn pods_are_a_list_as_a_kubelet_gives_it() {
+async fn pods_page_is_the_kubelets_pod_list() {
     let kubelet_api = kubelet_api().await;
     let (code, text) = soon(kubelet_api.get("/pods")).await;
     assert_eq!(code, StatusCode::OK);
@@ -239,7 +239,7 @@ async fn not_found_responses_match_upstream() {
 }
 
 #[tokio::test]
-async fn without_debugging_handlers_nothing_can_be_done() {
+async fn without_debugging_handlers_requests_are_refused() {
     let node = FakeNode::with_web(FakeRuntime::default());
     let kubelet_api = KubeletApi::with(node, |ca| {
         let mut options = open_to_all(ca);
@@ -254,7 +254,7 @@ async fn without_debugging_handlers_nothing_can_be_done() {
 }
 
 #[tokio::test]
-async fn the_nodes_own_logs_are_shown_and_nothing_beside_them() {
+async fn node_logs_are_served_and_no_other_files() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("log");
     std::fs::create_dir_all(root.join("pods")).unwrap();

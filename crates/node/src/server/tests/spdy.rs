@@ -196,7 +196,7 @@ async fn unrequested_streams_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_opens_no_streams_loses_its_process() {
+async fn process_ends_if_its_client_opens_no_streams() {
     let (started, mut processes) = mpsc::unbounded_channel();
     let mut runtime = FakeRuntime::with_app("/nowhere");
     runtime.on_exec = Some(Box::new(move |request| {
@@ -217,7 +217,7 @@ async fn a_client_that_opens_no_streams_loses_its_process() {
 }
 
 #[tokio::test]
-async fn a_silent_session_is_given_up() {
+async fn idle_session_is_closed() {
     let (started, mut processes) = mpsc::unbounded_channel();
     let mut runtime = FakeRuntime::with_app("/nowhere");
     runtime.on_exec = Some(Box::new(move |request| {
@@ -353,7 +353,7 @@ async fn invalid_port_forward_requests_are_refused() {
 }
 
 #[tokio::test]
-async fn nonsense_ends_the_connection_and_nothing_else() {
+async fn malformed_bytes_end_only_their_connection() {
     let (kubelet_api, _processes) = kubelet_api().await;
     let kubelet_api = Arc::new(kubelet_api);
     let request = Request::post("/exec/default/web/app?output=1&command=sh")

@@ -92,9 +92,9 @@ fn project_quota_matches_a_directory_walk() {
     where_projects_are_counted(test, machine, || {
         let disk = Disk::mount();
         only_empty_directories_without_a_project_get_one(&disk);
-        both_agree_whatever_is_done(&disk);
+        quota_and_walk_agree_after_every_change(&disk);
         directory_with_files_outside_its_project_is_walked(&disk);
-        asking_is_much_quicker(&disk);
+        quota_is_much_faster_than_a_walk(&disk);
     });
 }
 
@@ -128,7 +128,7 @@ fn only_empty_directories_without_a_project_get_one(disk: &Disk) {
     assert!(!disk.quotas.assign(elsewhere.path()).unwrap());
 }
 
-fn both_agree_whatever_is_done(disk: &Disk) {
+fn quota_and_walk_agree_after_every_change(disk: &Disk) {
     let path = disk.counted("busy");
     let agree = |what: &str| {
         let counted = disk.held(&path);
@@ -191,7 +191,7 @@ fn directory_with_files_outside_its_project_is_walked(disk: &Disk) {
     assert_eq!(bytes(&usage, &honest), disk.held(&honest).unwrap().bytes);
 }
 
-fn asking_is_much_quicker(disk: &Disk) {
+fn quota_is_much_faster_than_a_walk(disk: &Disk) {
     let path = disk.counted("large");
     let large = File::open(&path).unwrap();
     for index in 0..FILES {

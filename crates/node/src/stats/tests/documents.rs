@@ -249,7 +249,7 @@ fn a_cgroup_that_plays_the_machine_has_the_cpu_and_the_memory_of_the_node() {
 }
 
 #[test]
-fn a_cgroup_that_plays_the_machine_counts_its_own_processes() {
+fn machine_cgroup_counts_its_own_processes() {
     for version in VERSIONS {
         let mut node = played(version);
         node.set("/kubepods", "pids.current", "150\n");
@@ -342,7 +342,7 @@ fn network_stats_use_any_process_if_the_sandbox_has_none() {
 }
 
 #[test]
-fn dashboards_find_their_series() {
+fn metrics_have_the_series_of_common_dashboards() {
     for version in VERSIONS {
         let mut node = measured(version);
         let container = format!("{POD}/c1");

@@ -84,7 +84,7 @@ fn files_are_links_into_a_version_that_is_replaced_as_a_whole() {
 }
 
 #[test]
-fn nothing_changes_if_nothing_changed() {
+fn writing_the_same_files_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let files = payload(&[("a", "1")]);
     write_now(dir.path(), &files).unwrap();
@@ -161,7 +161,7 @@ fn file_modes_ignore_the_umask() {
 }
 
 #[test]
-fn paths_cannot_leave_the_volume_or_take_the_writers_names() {
+fn paths_cannot_leave_the_volume_or_use_reserved_names() {
     let long_name = "x".repeat(256);
     let long_path = "x/".repeat(2049);
     for (path, want) in [

@@ -196,7 +196,7 @@ async fn every_volume_that_fails_is_named_as_upstream_names_it() {
 }
 
 #[tokio::test]
-async fn volumes_that_no_container_names_are_left_out() {
+async fn volumes_without_a_mount_are_left_out() {
     let node = node();
     let mut pod = pod(
         json!([{"name": "conf", "configMap": {"name": "missing"}}]),

@@ -248,7 +248,7 @@ fn privileged_container_has_no_masked_paths() {
 }
 
 #[test]
-fn mounts_lie_in_the_order_of_their_depth_and_replace_the_usual_ones() {
+fn mounts_are_ordered_by_depth_and_replace_the_defaults() {
     let bind = |target: &str, propagation: i32| Mount {
         container_path: target.to_owned(),
         host_path: format!("/host{target}"),
@@ -429,7 +429,7 @@ fn pod_in_user_namespace() -> PodSandboxConfig {
 }
 
 #[test]
-fn a_container_with_users_of_its_own_is_made_from_a_stage() {
+fn container_with_a_user_namespace_is_created_from_a_stage() {
     let mut config = with_security(|security| {
         security.namespace_options = Some(in_user_namespace());
     });

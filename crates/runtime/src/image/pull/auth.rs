@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_that_are_none_are_named_with_their_image() {
+    fn malformed_credentials_are_named_with_their_image() {
         for (auth, problem) in [
             ("%", "auth is not base64"),
             ("dQ==", "auth is not USER:PASSWORD"),

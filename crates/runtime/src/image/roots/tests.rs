@@ -177,7 +177,7 @@ fn check_life(mut bench: Bench) {
 }
 
 #[test]
-fn copies_live_as_mounts_do() {
+fn copied_roots_behave_like_mounted_ones() {
     check_life(Bench::with_copies(&image()));
 }
 

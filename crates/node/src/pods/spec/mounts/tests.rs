@@ -205,7 +205,7 @@ fn every_pod_with_an_address_has_a_hosts_file() {
 }
 
 #[test]
-fn each_run_has_a_file_for_its_last_words() {
+fn each_run_has_a_termination_message_file() {
     let case = case(json!([]));
     let last = |mounts: Vec<Mount>| mounts.last().unwrap().clone();
     let (first, second) = (last(case.mounts()), last(case.mounts()));
@@ -225,7 +225,7 @@ fn each_run_has_a_file_for_its_last_words() {
 
 #[test]
 #[ignore = "tier: root"]
-fn parts_of_volumes_are_mounted_beside_them() {
+fn sub_paths_are_mounted_separately() {
     let case = case(json!([
         {"name": "disk", "mountPath": "/a"},
         {"name": "disk", "mountPath": "/b", "subPathExpr": "logs/$(POD)"},

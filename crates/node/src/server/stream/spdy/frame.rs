@@ -352,13 +352,13 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
             let _ = decode_all(&bytes, 64);
         }
 
         /// Bytes that look like control frames get further than arbitrary ones.
         #[test]
-        fn no_control_frames_make_it_panic(
+        fn no_control_frames_cause_a_panic(
             frames in proptest::collection::vec(
                 (0_u16..12, any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..8),
         ) {

@@ -163,7 +163,7 @@ mod tests {
 
     /// Made with zlib at its best level.
     #[test]
-    fn blocks_of_others_are_read() {
+    fn blocks_of_other_implementations_are_read() {
         let mut inflate = Inflate::new();
         let first = [
             0x78, 0xf9, 0xe3, 0xc6, 0xa7, 0xc2, 0x02, 0xa6, 0x23, 0x46, 0x70, 0x3a, 0x2b, 0x29,
@@ -225,7 +225,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(
+        fn no_bytes_cause_a_panic(
             blocks in proptest::collection::vec(
                 proptest::collection::vec(any::<u8>(), 0..80), 1..4),
             start in any::<bool>(),

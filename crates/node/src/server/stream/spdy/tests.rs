@@ -273,7 +273,7 @@ proptest! {
 
     /// Whatever comes, the connection ends when the bytes do.
     #[test]
-    fn no_bytes_make_a_connection_hang_or_panic(
+    fn no_bytes_cause_a_hang_or_panic(
         pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..8),
         opened in proptest::collection::vec(0_u32..12, 0..6),
     ) {

@@ -126,7 +126,7 @@ const ROWS: [Row; 22] = {
         (
             "apiserver/server",
             Unit,
-            "fairness::an_administrator_",
+            "fairness::administrator_",
             mode(Own, Alone, 300),
         ),
         // Servers inside of the test's process, and clients that wait for them.

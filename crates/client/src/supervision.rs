@@ -32,7 +32,7 @@ pub const STEADY: Duration = Duration::from_secs(10);
 pub enum Weight {
     /// The process is not ready without it.
     Vital,
-    /// The process goes on.
+    /// The process continues.
     Minor,
 }
 
@@ -461,7 +461,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(count.load(Ordering::Relaxed), 2);
         assert!(supervisor.restarts("statuses") > 5);
-        assert_eq!(supervisor.problems(), [], "the process goes on");
+        assert_eq!(supervisor.problems(), [], "the process continues");
         stop(&supervisor).await;
     }
 }

@@ -20,7 +20,7 @@ use crate::cache::{self, EventType};
 use crate::kinds::{self, Kind};
 use crate::store::{self, Outcome, Txn};
 
-/// An etcd that elects a leader, or starts with this server, is available by then.
+/// An etcd that elects a leader, or starts with this server, is available within this time.
 const AVAILABLE_WITHIN: Duration = Duration::from_secs(30);
 
 const RETRY_AFTER: Duration = Duration::from_millis(500);

@@ -72,7 +72,7 @@ const WRITERS: usize = 6;
 /// How often the store's writer is ended.
 const ENDS: usize = 3;
 
-/// Creates one object after the other until told to stop; gives the names of those that the server
+/// Creates one object after the other until stopped; returns the names of those that the server
 /// has acknowledged. None may wait for ever.
 async fn write(
     admin: Caller,

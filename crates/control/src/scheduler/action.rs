@@ -64,7 +64,7 @@ pub struct Condition {
     pub is_new: bool,
 }
 
-/// A pod that has to go.
+/// A pod to preempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// The pod.

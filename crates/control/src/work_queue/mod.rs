@@ -255,7 +255,7 @@ impl<T: Clone + Ord + Hash + Send> Visible for WorkQueue<T> {
 impl<T: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<T> {
     /// Works on the queue without end, on `workers` keys at a time.
     ///
-    /// `work` answers when it wants to see the key again in any case. A failure is logged, and
+    /// `work` returns when to process the key again in any case. A failure is logged, and
     /// the key comes back after its back-off.
     pub async fn work<W, F, E>(self: Arc<Self>, workers: usize, work: W)
     where
@@ -272,7 +272,7 @@ impl<T: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<T> {
                 }
             });
         }
-        // A worker ends only by a panic, which is not to be swallowed.
+        // A worker ends only by a panic, which must not be swallowed.
         while let Some(ended) = tasks.join_next().await {
             if let Err(error) = ended
                 && error.is_panic()

@@ -54,7 +54,7 @@ pub struct EvictionRequests {
     pub memory: Quantity,
     /// Local disk.
     pub storage: Quantity,
-    /// Inodes; nobody can request them, so zero for every valid pod.
+    /// Inodes; no pod can request them, so zero for every valid pod.
     pub inodes: Quantity,
 }
 

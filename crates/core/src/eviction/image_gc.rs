@@ -1,8 +1,8 @@
 //! Which images go, and when.
 //!
 //! [`ImageGc`] remembers when images were first seen and last used. [`ImageGc::sweep`] plans a
-//! periodic run, [`ImageGc::sweep_unused`] the one that eviction asks for; a [`Sweep`] hands out
-//! one image at a time and is told what became of it. Matches v1.36
+//! periodic run, [`ImageGc::sweep_unused`] the one that eviction requests; a [`Sweep`] hands out
+//! one image at a time and takes the outcome. Matches v1.36
 //! pkg/kubelet/images/image_gc_manager.go.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -49,7 +49,7 @@ pub struct PresentImage {
     pub id: String,
     /// Its size.
     pub size: Bytes,
-    /// Whether the runtime wants to keep it.
+    /// Whether the runtime pins it.
     pub is_pinned: bool,
 }
 
@@ -193,7 +193,7 @@ impl ImageGc {
         })
     }
 
-    /// Every unused image that is old enough: what eviction asks for.
+    /// Every unused image that is old enough: what eviction requests.
     pub fn sweep_unused(&self, now: Timestamp) -> Sweep {
         let unused = self.in_eviction_order().into_iter();
         Sweep {

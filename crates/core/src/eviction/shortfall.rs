@@ -1,7 +1,7 @@
 //! Whether evicting pods can bring memory back, and the back-off where it cannot.
 //!
 //! Memory that system daemons, the kernel or the agent itself hold does not come back however many
-//! pods are evicted. Upstream evicts one pod after the other all the same, and those that take their
+//! pods are evicted. Upstream still evicts one pod after the other, and those that take their
 //! places. Here one pod is evicted, as upstream does in one pass, and then none for the time of a
 //! back-off, as long as all pods together hold less than what is short. Conditions are not
 //! affected.
@@ -31,7 +31,7 @@ const FIRST: Duration = Duration::from_secs(5 * 60);
 /// help: upstream's `evictionMonitoringPeriod`.
 const SETTLING: Duration = Duration::from_secs(10);
 /// The longest back-off: an hour. Not longer, because figures may be wrong, and a pod that holds
-/// memory which its cgroup is not charged with has to go in the end.
+/// memory which its cgroup is not charged with must be evicted in the end.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// What evicting every pod that may be evicted falls short of.
@@ -238,7 +238,7 @@ impl Engine {
         });
     }
 
-    /// Takes note that an earlier engine began a back-off: this one goes on with it.
+    /// Resumes a back-off that an earlier engine began.
     pub fn resume_back_off(&mut self, delay: Duration, until: Timestamp) {
         if self.settings.back_off {
             self.state.back_off = Some(BackOff { delay, until });

@@ -1,4 +1,4 @@
-//! Certificates that a node asks for, or makes itself.
+//! Certificates that a node requests, or makes itself.
 
 use std::net::IpAddr;
 

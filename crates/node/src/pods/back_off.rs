@@ -146,7 +146,7 @@ mod tests {
         assert!(back_off.wait_since_update("a", at(10_001)).is_some());
         assert_eq!(back_off.wait_since_update("a", at(6_400)), None);
         assert_eq!(back_off.wait_since("a", at(10_000), at(6_400)), None);
-        // What fails from then on waits as ever, and longer.
+        // Later failures back off as usual, and longer.
         back_off.remember("a", at(6_400), at(6_400));
         let wait = back_off.wait_since("a", at(6_401), at(6_401)).unwrap();
         assert_eq!(wait.delay, INITIAL * 2);

@@ -180,7 +180,7 @@ mod tests {
         let data = std::ffi::CString::new(data).unwrap();
         let flags = rustix::mount::MountFlags::empty();
         rustix::mount::mount("hangs", &at, "fuse", flags, &*data).unwrap();
-        // Nothing reads what it is asked. A tree around it is measured all the same.
+        // No process answers its requests. The directory around it is still measured.
         let mut volumes = VolumeFileSystems::default();
         let begun = Instant::now();
         for second in 0..20 {

@@ -239,7 +239,7 @@ fn number(message: &[u8], at: usize) -> Option<u16> {
 }
 
 fn record(message: &[u8], mut at: usize) -> Option<(Record<'_>, usize)> {
-    // The name: labels up to an empty one, or to a pointer to where it goes on.
+    // The name: labels up to an empty one, or to a pointer to its remainder.
     loop {
         let length = *message.get(at)?;
         match length {

@@ -51,7 +51,7 @@ pub struct Output {
     pub format: Format,
     /// The transformation of the object.
     pub transform: Option<(Transform, MetaVersion)>,
-    /// Whether the media type asks for line breaks and indentation.
+    /// Whether the media type requests line breaks and indentation.
     pub is_pretty: bool,
 }
 

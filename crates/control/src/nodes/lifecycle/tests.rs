@@ -116,7 +116,7 @@ async fn node_without_heartbeat_is_tainted_until_it_returns() {
     tokio::time::sleep(Duration::from_secs(39)).await;
     assert!(!has_taint(&cluster, "a", NODE_UNREACHABLE, "NoSchedule"));
     cluster
-        .eventually("the node is not heard of", |c| {
+        .eventually("the node is unreachable", |c| {
             has_taint(c, "a", NODE_UNREACHABLE, "NoSchedule")
                 && has_taint(c, "a", NODE_UNREACHABLE, "NoExecute")
         })

@@ -1,6 +1,6 @@
 //! The back-off of daemons that keep failing on a node.
 //!
-//! A node that refuses a pod fails it at once. Replacing it at once would go round as fast as the
+//! A node that refuses a pod fails it at once. Replacing it at once would loop as fast as the
 //! machines allow.
 
 use std::collections::BTreeMap;

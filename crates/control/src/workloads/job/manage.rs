@@ -30,7 +30,7 @@ pub enum PodWork<'a> {
     Wait(Duration),
 }
 
-/// Compares the active pods with those the job wants now. Deletions come before creations, and
+/// Compares the active pods with those the job needs now. Deletions come before creations, and
 /// never both in one pass.
 pub(super) fn manage<'a>(context: &Context<'a>) -> PodWork<'a> {
     let active = as_count(context.active.len());

@@ -232,7 +232,7 @@ fn record_has_the_shortfall_and_replays_with_back_off() {
     assert_eq!(shortfall.until, Some(Timestamp::from_secs(901)));
     assert_eq!(shortfall.evictable, 6 * MIB);
 
-    // An agent that is started again goes on with the back-off.
+    // A restarted agent continues the back-off.
     let mut again = Engine::new(node.engine.settings().clone());
     again.resume_back_off(shortfall.back_off(), shortfall.until.unwrap());
     node.engine = again;

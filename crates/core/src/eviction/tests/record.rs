@@ -74,7 +74,7 @@ fn a_record_survives_its_json_and_replays_to_the_same_decision() {
     assert_eq!(
         sources,
         [("workingSet", 2), ("memAvailable", 0), ("swapAware", 0)],
-        "by the kernel's own number nobody had to go"
+        "by the kernel's own number no pod had to be evicted"
     );
 }
 

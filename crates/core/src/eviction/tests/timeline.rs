@@ -28,7 +28,7 @@ fn node() -> Node {
 }
 
 /// At `second` with `mib` left: which thresholds are met and due (`h`ard, `s`oft), whether the
-/// condition is reported, and who goes with which grace.
+/// condition is reported, and which pod is evicted with which grace.
 type Row = (
     i64,
     i64,

@@ -46,7 +46,7 @@ fn back_off_evicts_at_most_one_pod_for_memory_held_by_the_system() {
     until("the event is recorded", || {
         rest.warnings.lock().unwrap().iter().any(is_about)
     });
-    // Evicting in each pass would have ended the others by then.
+    // Without back-off each pass would evict another pod in this time.
     wait(5000);
     assert!(trial.evicted().len() <= 1, "{:?}", trial.evicted());
     let alive = trial

@@ -8,7 +8,7 @@ use plimsoll_core::object::pod::{PodView, QosClass};
 use plimsoll_core::resources::ResourceName;
 use plimsoll_core::scheduling::pod::SchedulingPod;
 
-/// A pod that runs, and what it asks for.
+/// A running pod and its requests.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     pub(super) view: PodView,
@@ -24,7 +24,7 @@ impl Running {
         }
     }
 
-    /// Whether it asks for less, or as much, of memory or else of cpu.
+    /// Whether it requests less, or as much, memory or else cpu.
     fn is_smaller_than(&self, other: &Running) -> bool {
         let size = |of: &Running| {
             let of = &of.pod.requests.incoming;
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(chosen(&pods, &[lacking("cpu", 100)]), Ok(vec![1]));
         assert_eq!(chosen(&pods, &[lacking("cpu", 101)]), Ok(vec![0]));
         assert_eq!(chosen(&pods, &[lacking("cpu", 300)]), Ok(vec![1, 0]));
-        // A pod that asks for nothing still makes room for one.
+        // A pod without requests still makes room for one.
         assert_eq!(chosen(&pods, &[lacking("pods", 1)]), Ok(vec![2]));
     }
 

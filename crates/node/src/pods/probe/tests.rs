@@ -93,7 +93,7 @@ async fn a_service_that_is_not_there_is_not() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let Found::Failure(text) = ask(address).await else {
-        panic!("nobody is there");
+        panic!("no server listens");
     };
     let expected = format!("error: failed to connect service at \"{address}\"");
     assert!(text.starts_with(&expected), "{text}");

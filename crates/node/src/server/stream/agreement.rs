@@ -98,7 +98,7 @@ pub(in crate::server) fn agree(headers: &HeaderMap, spoken: Spoken) -> Result<Ag
     Ok(Agreement::Spdy { protocol })
 }
 
-/// The refusal of a request that wants to go on speaking HTTP.
+/// Refuses a request without an upgrade.
 pub(in crate::server) fn require_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut values = headers.get_all(CONNECTION).iter();
     let is_upgrade = values.any(|value| {

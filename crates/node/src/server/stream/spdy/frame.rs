@@ -71,7 +71,7 @@ pub(super) enum Frame {
     Other,
 }
 
-/// Why the connection cannot go on.
+/// Why the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrameError {
     #[error("unsupported SPDY version {0}")]

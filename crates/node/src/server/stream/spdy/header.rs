@@ -24,7 +24,7 @@ impl Headers {
     }
 }
 
-/// A block that is none. The connection cannot go on, for later blocks build on it.
+/// A malformed block. It ends the connection, since later blocks build on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("header block is invalid or too large")]
 pub(super) struct BlockError;

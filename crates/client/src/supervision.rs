@@ -418,9 +418,9 @@ mod tests {
         let supervisor = supervisor();
         supervisor.keep("deaf", Weight::Minor, std::future::pending);
         tokio::time::sleep(STEADY).await;
-        let told = Instant::now();
+        let stopped = Instant::now();
         stop(&supervisor).await;
-        assert_eq!(told.elapsed().as_secs(), GRACE.as_secs());
+        assert_eq!(stopped.elapsed().as_secs(), GRACE.as_secs());
     }
 
     #[tokio::test(start_paused = true)]

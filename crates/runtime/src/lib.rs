@@ -78,8 +78,13 @@ pub trait Runtime: Debug + Send + Sync {
         None
     }
 
-    /// Makes a sandbox, ready for containers; returns its id.
-    async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error>;
+    /// Makes a sandbox, ready for containers; returns its id. `handler` is that of the pod's
+    /// RuntimeClass, empty for the default.
+    async fn run_pod_sandbox(
+        &self,
+        config: &PodSandboxConfig,
+        handler: &str,
+    ) -> Result<String, Error>;
     /// Ends all processes of a sandbox and gives its network back.
     async fn stop_pod_sandbox(&self, id: &str) -> Result<(), Error>;
     /// Removes a sandbox and its containers, by force if they run.

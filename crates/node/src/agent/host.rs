@@ -31,7 +31,7 @@ use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareE
 use crate::pods::note::{Level, Note};
 use crate::pods::spec::security::ImageUser;
 use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
-use crate::volumes::{Sources, VolumeError, Volumes};
+use crate::volumes::{SourceError, Sources, VolumeError, Volumes};
 
 /// The node, for its pods.
 #[derive(Debug)]
@@ -247,6 +247,24 @@ impl Host for NodeHost {
             Err(error) => tracing::warn!(%error, "failed to list cgroups of pods"),
         }
         left
+    }
+
+    /// Matches v1.36 pkg/kubelet/runtimeclass/runtimeclass_manager.go, `LookupRuntimeHandler`.
+    async fn runtime_handler(&self, pod: &Pod) -> Result<String, HostError> {
+        let spec = pod.spec.as_ref();
+        let name = spec.and_then(|spec| spec.runtime_class_name.as_deref());
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return Ok(String::new());
+        };
+        match self.sources.runtime_class(name).await {
+            Ok(class) => Ok(class.map(|class| class.handler).unwrap_or_default()),
+            Err(SourceError::NotFound { .. }) => Err(HostError::new(format!(
+                "runtimeclass.node.k8s.io \"{name}\" not found"
+            ))),
+            Err(error) => Err(HostError::new(format!(
+                "failed to lookup RuntimeClass {name}: {error}"
+            ))),
+        }
     }
 
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {

@@ -94,6 +94,8 @@ pub trait Host: Debug + Send + Sync {
     /// runs in it.
     async fn leftovers(&self, known: BTreeSet<String>) -> BTreeSet<String>;
 
+    /// The handler of the pod's RuntimeClass; empty without one.
+    async fn runtime_handler(&self, pod: &Pod) -> Result<String, HostError>;
     /// How to make the pod's sandbox.
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError>;
     /// How to make a container.

@@ -227,6 +227,27 @@ async fn failed_runtime_calls_are_retried() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn sandbox_gets_the_handler_of_the_runtime_class() {
+    let world = World::new();
+    let mut web = simple("web", "sleep:1", "Always");
+    web.spec.as_mut().unwrap().runtime_class_name = Some("gvisor".to_owned());
+    world.apply(web);
+    world.until_phase("web", "Running").await;
+    assert_eq!(world.runtime.handlers(), ["handler-of-gvisor"]);
+
+    let mut web = simple("lost", "sleep:1", "Always");
+    web.spec.as_mut().unwrap().runtime_class_name = Some("missing".to_owned());
+    world.apply(web);
+    let message =
+        "Failed to create pod sandbox: runtimeclass.node.k8s.io \"missing\" not found".to_owned();
+    let note = ("FailedCreatePodSandBox".to_owned(), message);
+    while !world.host.notes().contains(&note) {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(world.runtime.handlers(), ["handler-of-gvisor"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn stopping_is_retried_until_it_succeeds() {
     let world = World::new();
     let web = simple("web", "sleep:1", "Always");

@@ -99,6 +99,17 @@ impl Host for FakeHost {
         &*self.left.lock().unwrap() - &known
     }
 
+    async fn runtime_handler(&self, pod: &Pod) -> Result<String, HostError> {
+        let spec = pod.spec.as_ref().unwrap();
+        match spec.runtime_class_name.as_deref() {
+            None => Ok(String::new()),
+            Some("missing") => Err(HostError::new(
+                "runtimeclass.node.k8s.io \"missing\" not found",
+            )),
+            Some(name) => Ok(format!("handler-of-{name}")),
+        }
+    }
+
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {
         let host_network = pod.spec.as_ref().unwrap().host_network == Some(true);
         let network = match host_network {

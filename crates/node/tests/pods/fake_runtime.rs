@@ -96,6 +96,15 @@ impl FakeRuntime {
         state
     }
 
+    /// The runtime handlers of all sandboxes, in order.
+    pub(crate) fn handlers(&self) -> Vec<String> {
+        let state = self.state();
+        let handlers = state.sandboxes.values();
+        handlers
+            .map(|sandbox| sandbox.runtime_handler.clone())
+            .collect()
+    }
+
     /// All calls, in order.
     pub(crate) fn log(&self) -> Vec<String> {
         self.state().log.clone()
@@ -295,7 +304,11 @@ impl Runtime for FakeRuntime {
         (!self.is_silent).then(|| self.changes.subscribe())
     }
 
-    async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {
+    async fn run_pod_sandbox(
+        &self,
+        config: &PodSandboxConfig,
+        handler: &str,
+    ) -> Result<String, Error> {
         self.check("run_pod_sandbox")?;
         let mut state = self.state();
         state.next_id += 1;
@@ -324,6 +337,7 @@ impl Runtime for FakeRuntime {
             metadata: Some(metadata),
             state: PodSandboxState::SandboxReady as i32,
             created_at: self.clock.now().as_nanos() + i64::from(state.next_id),
+            runtime_handler: handler.to_owned(),
             network: Some(PodSandboxNetworkStatus {
                 ip,
                 additional_ips: Vec::new(),

@@ -56,7 +56,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             attempts_distinguish_sandboxes_of_a_pod,
             a_pod_on_the_nodes_network_shares_it,
             a_pod_has_its_own_host_name_and_resolver,
-            unknown_sandboxes_are_not_found;
+            unknown_sandboxes_are_not_found,
+            unknown_runtime_handler_is_refused;
         containers:
             a_container_is_created_then_runs_then_ends,
             success_is_completed_with_code_zero,

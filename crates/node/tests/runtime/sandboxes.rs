@@ -244,3 +244,11 @@ pub(crate) fn now_nanos() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     i64::try_from(since.unwrap_or(Duration::ZERO).as_nanos()).unwrap()
 }
+
+pub(crate) async fn unknown_runtime_handler_is_refused(scene: &Scene) {
+    let run = scene.runtime();
+    let refused = run.run_pod_sandbox(&scene.pod(), "no-such-handler").await;
+    let shown = refused.unwrap_err().chain();
+    let expected = "no runtime for \"no-such-handler\" is configured";
+    assert!(shown.contains(expected), "{shown}");
+}

@@ -143,7 +143,7 @@ impl Scene {
     }
 
     pub(crate) async fn run(&self, config: PodSandboxConfig) -> Sandbox {
-        let id = self.runtime().run_pod_sandbox(&config).await;
+        let id = self.runtime().run_pod_sandbox(&config, "").await;
         let id = id.unwrap_or_else(|error| panic!("{}", error.chain()));
         Sandbox { id, config }
     }

@@ -539,7 +539,7 @@ pub(crate) async fn user_namespace_excludes_host_network_of_a_pod(scene: &Scene)
         let mut pod = scene.pod();
         let linux = pod.linux.as_mut().unwrap();
         linux.security_context.as_mut().unwrap().namespace_options = Some(options);
-        let refused = scene.runtime().run_pod_sandbox(&pod).await.unwrap_err();
+        let refused = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap_err();
         refused.chain()
     };
     let mut options = users.options();

@@ -124,11 +124,15 @@ impl Runtime for Cri {
         Ok(())
     }
 
-    async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {
+    async fn run_pod_sandbox(
+        &self,
+        config: &PodSandboxConfig,
+        handler: &str,
+    ) -> Result<String, Error> {
         let pod = pod_name(config);
         let request = RunPodSandboxRequest {
             config: Some(config.clone()),
-            runtime_handler: String::new(),
+            runtime_handler: handler.to_owned(),
         };
         // Its network has to be set up, which may need a second try of the plug-in.
         let limit = Some(self.limit * 2);

@@ -28,6 +28,15 @@ async fn to_the_end<T: Send + 'static>(
     }
 }
 
+/// This runtime is its only handler.
+fn check_handler(handler: &str) -> Result<(), Error> {
+    if handler.is_empty() {
+        return Ok(());
+    }
+    let problem = format!("no runtime for {handler:?} is configured");
+    Err(Error::failed("get sandbox runtime", problem))
+}
+
 #[async_trait]
 impl Runtime for Embedded {
     fn changes(&self) -> Option<watch::Receiver<u64>> {
@@ -69,7 +78,12 @@ impl Runtime for Embedded {
         self.inner.network.set_pod_cidr(cidr)
     }
 
-    async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {
+    async fn run_pod_sandbox(
+        &self,
+        config: &PodSandboxConfig,
+        handler: &str,
+    ) -> Result<String, Error> {
+        check_handler(handler)?;
         let (runtime, config) = (self.clone(), config.clone());
         to_the_end(async move { runtime.make_sandbox(&config).await }).await
     }

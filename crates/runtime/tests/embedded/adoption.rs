@@ -17,7 +17,7 @@ pub(crate) const AGENT: &str = "test-agent";
 
 pub(crate) async fn containers_outlive_the_runtime_and_are_found_again(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let line = "while true; do echo tick; sleep 0.05; done";
     let running = scene.run(&sandbox, &pod, shell("running", line)).await;
     let ended = scene.run(&sandbox, &pod, shell("ended", "exit 7")).await;
@@ -187,7 +187,7 @@ pub(crate) fn agent_main() -> ExitCode {
             churn(&mut scene, &turn).await;
         }
         let pod = scene.pod();
-        let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+        let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
         let id = scene
             .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
             .await;
@@ -202,7 +202,7 @@ async fn churn(scene: &mut Scene, turn: &str) {
     loop {
         let mut pod = scene.pod();
         pod.metadata.as_mut().unwrap().uid.push_str(turn);
-        let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+        let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
         let config = shell("main", "exec sleep 1000");
         scene.run(&sandbox, &pod, config).await;
     }
@@ -220,7 +220,7 @@ fn count(dir: &Path, file: &str) -> usize {
 
 pub(crate) async fn the_end_of_a_container_is_noted_while_no_agent_runs(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let go = scene.dir.path().join("go");
     fs::create_dir(&go).unwrap();
     let mut config = shell(
@@ -251,7 +251,7 @@ pub(crate) async fn the_end_of_a_container_is_noted_while_no_agent_runs(scene: &
 
 pub(crate) async fn container_ends_when_its_monitor_dies(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let id = scene
         .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
         .await;
@@ -279,7 +279,7 @@ pub(crate) async fn container_ends_when_its_monitor_dies(scene: &mut Scene) {
 
 pub(crate) async fn a_helper_that_dies_is_replaced(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let before = scene
         .run(&sandbox, &pod, shell("before", "exec sleep 1000"))
         .await;
@@ -309,7 +309,7 @@ fn is_helper_of(pid: i32, root: &Path) -> bool {
 
 pub(crate) async fn incomplete_containers_are_removed(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let id = scene
         .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
         .await;

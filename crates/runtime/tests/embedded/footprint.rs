@@ -18,7 +18,7 @@ pub(crate) async fn a_pod_starts_soon(scene: &mut Scene) {
     for _ in 0..10 {
         let pod = scene.pod();
         let start = Instant::now();
-        let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+        let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
         let ready = start.elapsed();
         let config = shell("main", "exec sleep 1000");
         let id = scene
@@ -38,7 +38,7 @@ pub(crate) async fn a_pod_starts_soon(scene: &mut Scene) {
 
 pub(crate) async fn monitors_are_small(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     scene
         .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
         .await;

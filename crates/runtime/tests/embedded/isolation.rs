@@ -17,7 +17,7 @@ use crate::scene::{Scene, alive, namespaces, pid_in, shell, trees, until};
 
 pub(crate) async fn processes_stand_in_their_cgroups(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let id = scene
         .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
         .await;
@@ -57,7 +57,7 @@ pub(crate) async fn processes_stand_in_their_cgroups(scene: &mut Scene) {
 
 pub(crate) async fn disks_of_the_machine_cannot_be_read(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let id = scene
         .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
         .await;
@@ -74,7 +74,7 @@ pub(crate) async fn disks_of_the_machine_cannot_be_read(scene: &mut Scene) {
 pub(crate) async fn the_first_process_of_a_shared_pod_leads_nowhere(scene: &mut Scene) {
     let mut pod = scene.pod();
     share_processes(&mut pod);
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let mut config = shell("main", "exec sleep 1000");
     let linux = config.linux.as_mut().unwrap();
     let security = linux.security_context.as_mut().unwrap();
@@ -99,7 +99,7 @@ pub(crate) async fn the_first_process_of_a_shared_pod_leads_nowhere(scene: &mut 
 
 pub(crate) async fn a_container_may_join_the_processes_of_another(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let target = scene
         .run(&sandbox, &pod, shell("target", "exec sleep 4711"))
         .await;
@@ -130,7 +130,7 @@ pub(crate) async fn many_pods_start_and_end_at_once(scene: &mut Scene) {
     let scene: &Scene = scene;
     let runtime = scene.runtime();
     let work = pods.iter().map(|pod| async move {
-        let sandbox = runtime.run_pod_sandbox(pod).await.unwrap();
+        let sandbox = runtime.run_pod_sandbox(pod, "").await.unwrap();
         let config = shell("main", "exit 3");
         let id = runtime
             .create_container(&sandbox, &config, pod)
@@ -148,7 +148,7 @@ pub(crate) async fn many_pods_start_and_end_at_once(scene: &mut Scene) {
 
 pub(crate) async fn a_container_with_frozen_processes_can_be_stopped(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let id = scene
         .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
         .await;
@@ -214,7 +214,7 @@ fn mount_tmpfs(path: &Path) {
 pub(crate) async fn host_mounts_are_visible_only_with_propagation(scene: &mut Scene) {
     let shared = SharedMount::new(scene.dir.path().join("shared"));
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let bind = |target: &str, propagation: MountPropagation| Mount {
         container_path: target.to_owned(),
         host_path: shared.0.display().to_string(),
@@ -269,7 +269,7 @@ pub(crate) async fn host_mounts_are_visible_only_with_propagation(scene: &mut Sc
 
 pub(crate) async fn the_binary_cannot_be_written_through_a_process(scene: &mut Scene) {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let id = scene
         .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
         .await;

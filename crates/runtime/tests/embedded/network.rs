@@ -24,7 +24,7 @@ pub(crate) async fn pods_reach_each_other_and_the_machine_reaches_them(scene: &m
     let mut pods = Vec::new();
     for _ in 0..2 {
         let pod = scene.pod();
-        let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+        let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
         let id = scene.run(&sandbox, &pod, shell("main", SERVER)).await;
         let status = scene.runtime().pod_sandbox_status(&sandbox).await.unwrap();
         pods.push((sandbox, id, status.network.unwrap().ip));
@@ -62,7 +62,7 @@ pub(crate) async fn addresses_are_given_back(scene: &mut Scene) {
     // More pods than addresses, one after the other.
     for _ in 0..7 {
         let pod = scene.pod();
-        let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+        let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
         let status = scene.runtime().pod_sandbox_status(&sandbox).await.unwrap();
         seen.push(status.network.unwrap().ip);
         scene.runtime().stop_pod_sandbox(&sandbox).await.unwrap();
@@ -74,12 +74,12 @@ pub(crate) async fn addresses_are_given_back(scene: &mut Scene) {
         pods.push(scene.pod());
         scene
             .runtime()
-            .run_pod_sandbox(pods.last().unwrap())
+            .run_pod_sandbox(pods.last().unwrap(), "")
             .await
             .unwrap();
     }
     let pod = scene.pod();
-    let refused = scene.runtime().run_pod_sandbox(&pod).await.unwrap_err();
+    let refused = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap_err();
     assert_eq!(
         refused.to_string(),
         "no IP addresses available in range 10.231.2.0/29"
@@ -123,7 +123,7 @@ pub(crate) async fn cni_plugins_are_run(scene: &mut Scene) {
     let path = scene.network.cni_conf_dir.join("10-test.conflist");
     fs::write(&path, conf.to_string()).unwrap();
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let status = scene.runtime().pod_sandbox_status(&sandbox).await.unwrap();
     assert_eq!(status.network.unwrap().ip, "10.231.3.2");
     let id = scene

@@ -10,7 +10,7 @@ use crate::scene::{PATIENCE, Scene, shell, until};
 
 async fn container(scene: &mut Scene, config: ContainerConfig) -> String {
     let pod = scene.pod();
-    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     scene.run(&sandbox, &pod, config).await
 }
 

@@ -211,7 +211,16 @@ impl Worker {
             Arc::clone(&self.shared().runtime),
             Arc::clone(&self.shared().host),
         );
-        let id = match runtime.run_pod_sandbox(config).await {
+        let handler = match host.runtime_handler(pod).await {
+            Ok(handler) => handler,
+            Err(error) => {
+                let message = format!("Failed to create pod sandbox: {error}");
+                let note = Note::warning(reason::FAILED_CREATE_POD_SAND_BOX, message);
+                host.record(pod, note);
+                return Err(self.in_a(RETRY));
+            }
+        };
+        let id = match runtime.run_pod_sandbox(config, &handler).await {
             Ok(id) => id,
             // The sandbox is no longer wanted, so the failure needs no event.
             Err(_) if self.ends() => return Err(Next::Again),

@@ -92,7 +92,7 @@ impl Runtime for FakeRuntime {
         Ok(())
     }
 
-    async fn run_pod_sandbox(&self, _: &PodSandboxConfig) -> Result<String, Error> {
+    async fn run_pod_sandbox(&self, _: &PodSandboxConfig, _: &str) -> Result<String, Error> {
         unimplemented("RunPodSandbox")
     }
 

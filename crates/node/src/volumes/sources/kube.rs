@@ -12,6 +12,7 @@ use k8s_openapi::api::authentication::v1::{
 use k8s_openapi::api::core::v1::{
     ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret, Service, ServiceAccount,
 };
+use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::PostParams;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -131,6 +132,14 @@ impl Sources for KubeSources {
             of == Some(namespace) || of == Some("default")
         });
         Ok(services)
+    }
+
+    async fn runtime_class(&self, name: &str) -> Result<Option<RuntimeClass>, SourceError> {
+        let api: Api<RuntimeClass> = Api::all(self.client.clone());
+        let found = api.get(name).await;
+        found
+            .map(Some)
+            .map_err(|error| refused("runtimeclass", name, error))
     }
 
     async fn token(&self, request: &TokenRequest) -> Result<Token, SourceError> {

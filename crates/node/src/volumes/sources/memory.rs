@@ -8,6 +8,7 @@ use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::{
     ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret, Service,
 };
+use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plimsoll_core::object::timestamp::Timestamp;
 
@@ -106,6 +107,10 @@ impl Sources for MemorySources {
     }
 
     /// Good for an hour from 1970, and numbered.
+    async fn runtime_class(&self, _: &str) -> Result<Option<RuntimeClass>, SourceError> {
+        Ok(None)
+    }
+
     async fn token(&self, request: &TokenRequest) -> Result<Token, SourceError> {
         let mut held = self.held();
         held.tokens.push(request.clone());

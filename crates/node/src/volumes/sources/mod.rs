@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{
     ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret, Service,
 };
+use k8s_openapi::api::node::v1::RuntimeClass;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::named::Named;
@@ -105,6 +106,8 @@ pub trait Sources: Debug + Send + Sync {
     ) -> Result<PersistentVolumeClaim, SourceError>;
     /// The storage that a claim is bound to.
     async fn persistent_volume(&self, name: &str) -> Result<PersistentVolume, SourceError>;
+    /// A RuntimeClass; `None` without an API server, where the default handler runs every pod.
+    async fn runtime_class(&self, name: &str) -> Result<Option<RuntimeClass>, SourceError>;
     /// Takes which objects are still used; the others need not be followed.
     fn retain(&self, used: &Named);
 }

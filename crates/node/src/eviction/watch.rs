@@ -43,7 +43,7 @@ pub(super) struct Watch {
     look: Look,
     alarms: Alarms,
     roster: Roster,
-    /// Whether all pods were known the last time they were asked for.
+    /// Whether all pods were known at the last listing.
     are_pods_known: bool,
     listed_at: Timestamp,
     survey: Option<Arc<Survey>>,

@@ -76,7 +76,7 @@ pub struct Container {
     pub sandbox_id: String,
     /// How far it has come.
     pub state: State,
-    /// The image as it was asked for.
+    /// The image as requested.
     pub image: String,
     /// The image with its digest.
     pub image_ref: String,

@@ -22,7 +22,7 @@ const MEMORY: u64 = 64 << 20;
 /// What they may take of the process that has them done.
 const OWN: u64 = 8 << 20;
 
-/// This very program is the process that walks, when it is asked to run this test.
+/// This very program is the process that walks, when started for this test.
 const CHILD: &str = "walk::tests::child_main";
 
 #[test]
@@ -157,7 +157,7 @@ fn hanging_directory_does_not_block_others() {
     rustix::mount::mount("hangs", &hanging, "fuse", flags, &*data).unwrap();
     let walker = apart();
     let begun = Instant::now();
-    // Nothing reads what it is asked.
+    // No process answers its requests.
     for _ in 0..4 {
         let mut walk = walker.begin(&hanging, Scope::Tree);
         let mut budget = 10;

@@ -149,7 +149,7 @@ impl LogReader {
                 self.is_over = !self.wait().await?;
                 continue;
             }
-            // What is left has no end of line and is shown all the same.
+            // What is left has no end of line and is still shown.
             let last = self.rest.split();
             if !last.is_empty() && !self.is_skipping {
                 self.print(&last, &mut out);

@@ -39,7 +39,7 @@ pub(super) enum OpenError {
     Gone,
 }
 
-/// Waits until the client has opened all the streams that it wants.
+/// Waits until the client has opened all streams that it requested.
 pub(super) async fn open(
     upgraded: Upgraded,
     protocol: &str,

@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn a_command_that_cannot_run_is_an_internal_error() {
         let error = Error::failed("start \"nothing\"", "no such file");
-        let told = text(&Kind::Exec(Vec::new()), Err(error), Form::Json).unwrap();
+        let status = text(&Kind::Exec(Vec::new()), Err(error), Form::Json).unwrap();
         assert_eq!(
-            told["message"],
+            status["message"],
             "Internal error occurred: error executing command in container: \
              cannot start \"nothing\": no such file"
         );
-        assert_eq!(told["reason"], "InternalError");
+        assert_eq!(status["reason"], "InternalError");
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Process {
     pub(super) request: ExecRequest,
 }
 
-/// A process with the streams that were asked for.
+/// A process with the requested streams.
 pub(super) fn process(request: &ExecRequest) -> (Process, Session) {
     let pipe = |wanted: bool| wanted.then(|| tokio::io::duplex(64)).unzip();
     let (stdin, inner_stdin) = pipe(request.stdin);

@@ -403,8 +403,8 @@ async fn kubectl_port_forward_reaches_a_port() {
     let _ = soon(refused.read_to_end(&mut nothing)).await;
     assert!(nothing.is_empty());
     let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
-    let told = soon(errors.next_line()).await.unwrap().unwrap();
+    let line = soon(errors.next_line()).await.unwrap().unwrap();
     let why = "error forwarding port 81 to pod web, uid uid-web: connection refused";
-    assert!(told.contains(why), "{told}");
+    assert!(line.contains(why), "{line}");
     child.kill().await.unwrap();
 }

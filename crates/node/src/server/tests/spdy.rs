@@ -132,14 +132,14 @@ async fn exit_status_has_the_format_of_the_protocol_version() {
         drop(process.stdout);
         process.exit.send(Ok(7)).unwrap();
         assert_eq!(text(&mut stdout.input).await, "");
-        let told = text(&mut error.input).await;
+        let reported = text(&mut error.input).await;
         if is_json {
-            let status: Value = serde_json::from_str(&told).unwrap();
+            let status: Value = serde_json::from_str(&reported).unwrap();
             assert_eq!(status["message"], message);
             let causes = json!([{"reason": "ExitCode", "message": "7"}]);
             assert_eq!(status["details"]["causes"], causes);
         } else {
-            assert_eq!(told, message);
+            assert_eq!(reported, message);
         }
     }
 }
@@ -319,9 +319,9 @@ async fn forwarding_to_a_closed_port_reports_an_error() {
         .await
         .unwrap();
     let (data, mut error) = forward(&mut connection, port, "0").await;
-    let told = text(&mut error.input).await;
+    let reported = text(&mut error.input).await;
     let start = format!("error forwarding port {port} to pod web, uid uid-web: cannot connect: ");
-    assert!(told.starts_with(&start), "{told}");
+    assert!(reported.starts_with(&start), "{reported}");
     soon(data.reset.cancelled()).await;
     // The connection is still good.
     let bad = headers(&[("streamtype", "data"), ("port", "0")]);

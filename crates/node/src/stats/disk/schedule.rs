@@ -15,7 +15,7 @@ use super::counted::Counted;
 const PERIOD: Duration = Duration::from_secs(10);
 /// How old it may become where a limit applies.
 const LIMITED_PERIOD: Duration = Duration::from_secs(1);
-/// How often a directory of which the kernel keeps count is walked over all the same. Upstream's
+/// How often a directory with a project quota is walked nevertheless. Upstream's
 /// period of measuring.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// Large trees are walked less often, down to once in this time.
@@ -198,7 +198,7 @@ impl Tracked {
         }
     }
 
-    /// Takes the figure if the kernel has it; answers whether a walk is due all the same.
+    /// Takes the kernel's figure if there is one; returns whether a walk is still due.
     fn is_to_be_walked(&mut self, path: &Path, step: &Step<'_>) -> bool {
         let Some(usage) = self.ask(path, step) else {
             return true;
@@ -250,7 +250,7 @@ impl Tracked {
             return;
         }
         self.note_whole(path, is_whole);
-        // What was left out is there all the same.
+        // Skipped directories still use space.
         let usage = match self.last.filter(|_| !is_whole) {
             Some(last) => usage.most(last.usage),
             None => usage,
@@ -453,7 +453,7 @@ mod tests {
             disk.advance(at(second), 1000);
             assert_eq!(inodes(&disk, &small), Some(2));
         }
-        assert_eq!(inodes(&disk, &large), Some(3001), "its walk goes on");
+        assert_eq!(inodes(&disk, &large), Some(3001), "its walk continues");
     }
 
     #[test]

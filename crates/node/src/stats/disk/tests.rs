@@ -159,7 +159,7 @@ fn quota_and_walk_agree_after_every_change(disk: &Disk) {
     let open = File::open(path.join("sparse")).unwrap();
     fs::remove_dir_all(path.join("moved")).unwrap();
     agree("less");
-    // What is removed and still open takes its place all the same; a walk does not see it.
+    // A removed file that is still open uses space, which a walk does not see.
     fs::remove_file(path.join("sparse")).unwrap();
     assert_eq!(disk.held(&path).unwrap().inodes, 4);
     drop(open);
@@ -179,8 +179,8 @@ fn directory_with_files_outside_its_project_is_walked(disk: &Disk) {
     assert!(bytes(&usage, &honest) > 10 << 20);
     assert!(bytes(&usage, &hiding) > 10 << 20);
     let mut chattr = Command::new("chattr");
-    let told = chattr.args(["-p", "0"]).arg(hiding.join("f")).status();
-    assert!(told.unwrap().success());
+    let status = chattr.args(["-p", "0"]).arg(hiding.join("f")).status();
+    assert!(status.unwrap().success());
     usage.advance(at(2), 1000);
     assert!(bytes(&usage, &hiding) < 1 << 20, "not counted as its own");
     usage.advance(at(61), 1000);
@@ -211,7 +211,7 @@ fn quota_is_much_faster_than_a_walk(disk: &Disk) {
     // Not kept to itself by a test that succeeds.
     writeln!(
         std::io::stderr(),
-        "{FILES} files: walked over in {walking:?}, asked for in {asking:?}: {ratio} times"
+        "{FILES} files: walked in {walking:?}, quota read in {asking:?}: {ratio} times"
     )
     .unwrap();
     assert_eq!(found.inodes, u64::from(FILES) + 1);

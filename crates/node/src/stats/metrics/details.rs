@@ -1,4 +1,4 @@
-//! Figures of a cgroup that only scrapers ask for. They are read when asked.
+//! Figures of a cgroup that only scrapers need. They are read at a scrape.
 
 use std::path::PathBuf;
 

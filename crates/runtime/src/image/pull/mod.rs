@@ -223,7 +223,7 @@ impl Pull {
     }
 }
 
-/// The name as the client wants it.
+/// The name in the client's type.
 fn registry_reference(name: &Reference) -> OciReference {
     let (registry, repository) = (name.registry.clone(), name.repository.clone());
     match &name.version {

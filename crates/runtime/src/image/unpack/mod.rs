@@ -1,4 +1,4 @@
-//! Unpacks the tar of a layer into a directory, as overlayfs wants layers.
+//! Unpacks the tar of a layer into a directory, in the format of overlayfs.
 //!
 //! Layers are untrusted. Whatever a tar holds, nothing outside the directory is touched
 //! (`place`): paths and links are resolved as if the directory were the root of all files. No

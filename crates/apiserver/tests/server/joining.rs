@@ -254,7 +254,7 @@ async fn serving_certificate_is_signed_once_its_node_exists() {
     let (_, request) = serving_request("n7", vec![name]);
     let made = kubelet.post(REQUESTS, &request).await.expect(201);
     let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
-    // Another request that is processed later and signed at once: by then this one has been
+    // Another request that is processed later and signed at once: before that this one has been
     // processed.
     let (_, other) = signing_request("system:node:n7");
     let rotation = "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient";

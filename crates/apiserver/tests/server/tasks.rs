@@ -132,7 +132,7 @@ async fn panicked_store_writer_is_restarted_without_losses() {
         assert!(shown.contains("[-]store-writer failed"), "{shown}");
     }
     let before = count.load(Ordering::Relaxed);
-    eventually("writes go on", async || {
+    eventually("writes continue", async || {
         (count.load(Ordering::Relaxed) > before + 20).then_some(())
     })
     .await;

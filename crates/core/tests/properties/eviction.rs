@@ -94,7 +94,7 @@ struct Look {
     pids_percent: i64,
     /// Whether the statistics are those of the look before.
     is_stale: bool,
-    /// Whether killed pods are gone by then.
+    /// Whether killed pods are gone at the next look.
     are_victims_gone: bool,
     relief_percent: i64,
 }

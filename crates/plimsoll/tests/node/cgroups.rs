@@ -239,7 +239,7 @@ fn tiers_and_kubepods(cluster: &Cluster) {
     let wanted = expected(973, None, None, Writer::Agent);
     until_within(
         TIER_PATIENCE,
-        "the burstable tier has what its pods ask for",
+        "the burstable tier has the requests of its pods",
         || {
             let values = values(&burstable);
             if values == wanted {
@@ -314,7 +314,7 @@ fn cgroups_are_removed_with_their_pods(cluster: &mut Cluster) {
         if is_gone { Ok(()) } else { Err(path.clone()) }
     });
     let burstable = format!("{}/kubepods/burstable", cluster.cgroup_root());
-    until_within(TIER_PATIENCE, "the tier asks for nothing", || {
+    until_within(TIER_PATIENCE, "the tier has no requests", || {
         let values = values(&burstable);
         let is_least = values.cpu == expected(2, None, None, Writer::Agent).cpu;
         if is_least {

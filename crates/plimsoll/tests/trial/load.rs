@@ -16,7 +16,7 @@ const MIB: usize = 1 << 20;
 const PAGE: usize = 4096;
 /// How often the hog takes a bite.
 const BITE: Duration = Duration::from_millis(10);
-/// How often a keeper wants to run, and how many pages it touches then.
+/// How often a keeper runs, and how many pages it touches then.
 const BEAT: Duration = Duration::from_millis(50);
 const PAGES_PER_BEAT: usize = 512;
 /// A keeper that was kept waiting for less does not note it down.

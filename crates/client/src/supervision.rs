@@ -304,7 +304,7 @@ impl Inner {
         if let Some((_, restarted)) = &mut state.ended {
             *restarted = Some(Instant::now());
             let inner = Arc::clone(self);
-            // It is said that it is well again as soon as it is.
+            // The recovery is reported as soon as it happens.
             self.tasks.spawn(async move {
                 tokio::select! {
                     () = inner.stop.cancelled() => {}

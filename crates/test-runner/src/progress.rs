@@ -73,7 +73,7 @@ impl Progress {
 
     fn read_line(&mut self, line: &str, now: Instant) {
         let Some((at, rest)) = self.announced(line) else {
-            // A test's own output has come between its name and its result.
+            // A test's own output appears between its name and its result.
             if self.is_sequential
                 && let Some(at) = self.running()
                 && let Some(has_passed) = verdict(line)

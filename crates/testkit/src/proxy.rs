@@ -1,5 +1,5 @@
 //! A network between clients and a server that can be cut, slowed down, and made to lose what goes one
-//! way. Its address stays the same when the server starts anew elsewhere.
+//! way. Its address stays the same when the server restarts elsewhere.
 //!
 //! What is lost waits, as TCP sends it again until it arrives: connections outlive a short loss, and
 //! no new ones are made meanwhile.

@@ -42,7 +42,7 @@ impl CgroupName {
         root.with("kubepods".to_owned())
     }
 
-    /// The cgroup that pods of the class stand in, below that of all pods. Guaranteed pods have
+    /// The parent cgroup of pods of the class, below that of all pods. Guaranteed pods have
     /// no tier of their own.
     #[must_use]
     pub fn qos_tier(kubepods: &CgroupName, class: QosClass) -> CgroupName {

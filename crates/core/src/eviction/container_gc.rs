@@ -102,7 +102,7 @@ pub struct Inventory<'a> {
     pub logs: &'a [PodUid],
     /// The pods the node knows.
     pub pods: &'a BTreeMap<PodUid, PodState>,
-    /// Whether the node knows all its pods. Until then nothing is taken for gone.
+    /// Whether the node knows all its pods. Until then nothing counts as deleted.
     pub are_all_pods_known: bool,
 }
 

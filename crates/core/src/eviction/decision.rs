@@ -202,7 +202,7 @@ impl KillOutcome {
 /// Why the engine did what it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// There is nothing to watch: no thresholds, and pods are not held to their disk limits.
+    /// There is nothing to watch: no thresholds, and disk limits of pods are not enforced.
     NothingToWatch,
     /// The node could not be observed; everything stays as it is.
     NotObserved,

@@ -26,7 +26,7 @@ pub struct Policy {
     pub low_threshold_percent: i32,
     /// How long an image is kept after it was first seen.
     pub min_age: Duration,
-    /// How long an unused image is kept at most; zero for ever.
+    /// How long an unused image is kept at most; zero means forever.
     pub max_age: Duration,
 }
 

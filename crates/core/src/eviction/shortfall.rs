@@ -27,7 +27,7 @@ use super::signal_source::MemorySource;
 /// The first back-off: as long as upstream's conditions last by default, so that pods that come when
 /// a condition ends are not evicted more often than it changes.
 const FIRST: Duration = Duration::from_secs(5 * 60);
-/// How long the memory of an evicted pod may take to come back before it is said that it did not
+/// How long the release of an evicted pod's memory may take before the eviction counts as no
 /// help: upstream's `evictionMonitoringPeriod`.
 const SETTLING: Duration = Duration::from_secs(10);
 /// The longest back-off: an hour. Not longer, because figures may be wrong, and a pod that holds
@@ -199,7 +199,7 @@ impl Engine {
     /// where `reach` is what would be left without pods that may be evicted, which does not change
     /// when a pod takes memory or gives it back, and `lost` is by how much it fell. 60 MiB above
     /// the threshold after a loss of 10 MiB in one second are not enough. Less than a second counts
-    /// as one, so that memory that is a moment late to come back is not taken for lost.
+    /// as one, so that memory that is released a moment late does not count as lost.
     fn is_outrun(&self, now: Timestamp, signal: Signal, reach: Bytes, threshold: Bytes) -> bool {
         let last = self.state.evicted_for_memory;
         let Some(last) = last.filter(|last| last.signal == signal && !self.has_settled(now)) else {

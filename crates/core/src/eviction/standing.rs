@@ -49,7 +49,7 @@ pub(super) struct Standing {
 }
 
 impl MemoryThresholds {
-    /// Whether they have to be worked out anew for these readings.
+    /// Whether they must be computed again for these readings.
     pub(super) fn is_outdated(&self, readings: &Readings) -> bool {
         self.capacities != capacities(readings)
     }

@@ -127,7 +127,7 @@ impl fmt::Display for ScorePlugin {
 /// Plugins that look for a way out when no node will do, in the order of the default profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PostFilterPlugin {
-    /// Claims could be given up. There are none here, but it says so.
+    /// Claims could be given up. There are none here, but the plugin reports it.
     DynamicResources,
     /// Other pods could go.
     DefaultPreemption,

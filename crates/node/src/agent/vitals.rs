@@ -1,4 +1,4 @@
-//! Whether the agent gets on: its tasks run, and its loops come round.
+//! The health of the agent: its tasks run, and its loops complete in time.
 
 use std::time::Duration;
 

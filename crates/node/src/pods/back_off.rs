@@ -1,7 +1,7 @@
 //! How long to wait before something that failed is tried again.
 //!
 //! The first failure waits [`INITIAL`], each further one twice as long, up to a limit; a key that has
-//! not failed for long enough starts afresh. Matches v1.36 client-go/util/flowcontrol/backoff.go as
+//! not failed for long enough starts over. Matches v1.36 client-go/util/flowcontrol/backoff.go as
 //! pkg/kubelet/kubelet.go sets it up.
 
 use std::collections::BTreeMap;

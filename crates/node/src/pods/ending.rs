@@ -1,4 +1,4 @@
-//! What a container had to say at its end.
+//! Termination messages of containers.
 //!
 //! Matches v1.36 pkg/kubelet/kuberuntime/kuberuntime_container.go, `getTerminationMessage`.
 

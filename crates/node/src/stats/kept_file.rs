@@ -103,7 +103,7 @@ impl KeptFile {
     /// The text of a file that the kernel makes in one piece; `None` if there is no such file.
     pub(crate) fn read<'a>(&mut self, buffer: &'a mut Buffer, budget: &Budget) -> Option<&'a str> {
         if let Some((file, _)) = &self.kept {
-            // A removed cgroup fails for ever; one that was made again has new files.
+            // A removed cgroup fails forever; one that was made again has new files.
             return buffer.fill(file, Records::One).ok();
         }
         let file = File::open(&self.path).ok()?;

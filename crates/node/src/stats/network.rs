@@ -22,7 +22,7 @@ pub(super) struct Direction {
 
 /// Interfaces that carry no traffic of their own, as upstream leaves out.
 const IGNORED_PREFIXES: [&str; 4] = ["lo", "veth", "docker", "nerdctl"];
-/// The interface that stands for a pod or node where the API has only one.
+/// The interface of a pod or node where the API has only one.
 const DEFAULT_INTERFACE: &str = "eth0";
 
 /// Reads `/proc/<pid>/net/dev`, whose first two lines are titles. `None` if a line has not the

@@ -1,7 +1,7 @@
 //! File systems of volumes, which may not answer.
 //!
 //! A network file system whose server is gone, or a FUSE whose process hangs, keeps any caller
-//! waiting, for ever perhaps, and other measurements must not wait with it. So each is read by a
+//! waiting, perhaps forever, and other measurements must not wait with it. So each is read by a
 //! thread of its own, which is waited for only briefly. One that does not answer is not read again
 //! before it does, and only so many threads wait at a time; the last stats are used meanwhile.
 

@@ -118,7 +118,7 @@ mod tests {
             options_tried(Ok(()), Ok(())),
             [noswap(), noswap(), noswap()]
         );
-        // Something else is wrong, and may be mended.
+        // Another error, which may be temporary.
         assert_eq!(options_tried(Err(Errno::INVAL), Err(Errno::INVAL)).len(), 6);
     }
 }

@@ -43,7 +43,7 @@ pub(super) enum Request {
         stdout: bool,
         stderr: bool,
     },
-    /// Open the log anew.
+    /// Reopen the log.
     ReopenLog,
 }
 

@@ -16,7 +16,7 @@ use super::scan::Scope;
 use super::wire::{Request, Step, Taken};
 
 /// How long to wait for a step beyond its time. A file system that does not answer in that time
-/// keeps the process waiting, for ever perhaps.
+/// keeps the process waiting, perhaps forever.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many processes may wait for such file systems. Beyond, nothing is walked over.
 const MOST_STUCK: usize = 4;

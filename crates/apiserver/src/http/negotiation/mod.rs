@@ -223,7 +223,7 @@ pub fn is_pretty(pretty: Option<&str>, user_agent: &str) -> bool {
     }
 }
 
-/// Reads the `Content-Type` of an object, empty when there is none; that is taken for JSON.
+/// Reads the `Content-Type` of an object, empty when there is none, which means JSON.
 pub fn body_format(content_type: &str) -> Result<BodyFormat, UnsupportedMediaType> {
     match media_type(content_type).as_str() {
         "application/json" => Ok(BodyFormat::Json),

@@ -91,7 +91,7 @@ pub struct SourceRecord {
     pub available: i64,
     /// Which thresholds that would meet.
     pub would_meet: Vec<usize>,
-    /// Whether the engine goes by it.
+    /// Whether the engine uses it.
     pub is_used: bool,
 }
 

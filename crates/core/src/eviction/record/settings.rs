@@ -26,7 +26,7 @@ pub struct SettingsRecord {
     pub pressure_transition_period: String,
     /// The longest grace of a soft eviction.
     pub max_pod_grace_period_seconds: i64,
-    /// Whether pods are held to their disk limits.
+    /// Whether disk limits of pods are enforced.
     pub local_storage_capacity_isolation: bool,
     /// Where memory signals come from.
     pub memory_source: String,

@@ -144,7 +144,7 @@ fn disk_figures_from_before_a_pods_removal_are_ignored() {
             .ready(at(2000), &observation, |_| Remains::Nothing);
         assert_eq!(ready, expected);
     }
-    // Not for ever.
+    // Not forever.
     node.look(11_000, 7000);
     let ready = node
         .engine

@@ -249,7 +249,7 @@ fn memory_of_oom_killed_pods_is_awaited_once_per_shortage() {
     let waiting = oom_killed(&mut node, 0, 500);
     assert_eq!(waiting.verdict, Verdict::WaitingForOomKill);
     assert!(waiting.conditions.is_empty(), "it may be over in a moment");
-    // A pod that is killed again and again does not hold up the others.
+    // A pod that is killed repeatedly does not delay the others.
     assert_eq!(evicted(&oom_killed(&mut node, 1, 500)), ["large"]);
 }
 

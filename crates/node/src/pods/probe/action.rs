@@ -96,7 +96,7 @@ impl Asked {
             ))
         };
         let answer = runtime.exec_sync(&self.id, &command, timeout);
-        // Runtimes keep the time; one that does not must not hold up the probe for ever.
+        // Runtimes keep the time; one that does not must not block the probe forever.
         let patience = timeout + Duration::from_secs(10);
         match tokio::time::timeout(patience, answer).await {
             Ok(Ok(answer)) => {
@@ -150,7 +150,7 @@ async fn connect(host: &str, port: u16, timeout: Duration) -> Found {
     }
 }
 
-/// Puts in the values that stand in the container's own environment. Values from elsewhere are not
+/// Expands variables of the container's own environment. Values from elsewhere are not
 /// known here, as upstream.
 fn expand(word: &str, container: &Container) -> String {
     let value_of = |name: &str| {

@@ -43,7 +43,7 @@ pub(super) struct Target {
     pub(super) id: String,
     /// When it was started, by the clock that is never set. Counts when the container is first seen.
     pub(super) started_at: Timestamp,
-    /// Whether it has come up.
+    /// Whether it has started.
     pub(super) is_started: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Tracker {
     /// The last answer, and how often in a row it came.
     last: Option<Verdict>,
     run: u32,
-    /// Whether everything is said until there is another container.
+    /// Whether probes pause until there is another container.
     is_on_hold: bool,
     is_asking: bool,
 }
@@ -156,7 +156,7 @@ impl Tracker {
         if self.run < threshold {
             return None;
         }
-        // What failed here will be replaced; what has come up need not be asked again.
+        // A failed container will be replaced; a started one need not be probed again.
         let is_said = self.kind == Kind::Startup
             || self.kind == Kind::Liveness && verdict == Verdict::Failure;
         if is_said {

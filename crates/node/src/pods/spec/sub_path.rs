@@ -116,7 +116,7 @@ pub fn read_in_volume(volume: &Path, path: &str) -> io::Result<String> {
     Ok(text)
 }
 
-/// Opens what a path in the volume stands for, which must be in the volume too.
+/// Opens the target of a path in the volume, which must be in the volume too.
 fn open_in_volume(volume: &Path, path: &str) -> io::Result<OwnedFd> {
     let base = fs::canonicalize(volume)?;
     let real = fs::canonicalize(volume.join(path))?;

@@ -212,7 +212,7 @@ impl LogReader {
             follow.asked = Some(now);
             follow.is_running = is_running(&*self.runtime, &self.container).await;
         }
-        // What a container wrote just before it ended is read once more.
+        // What a container wrote just before it ended is read in one more pass.
         if follow.is_running {
             watch.changed(PERIOD).await;
         }

@@ -19,9 +19,9 @@ pub(super) const SPDY: &str = "SPDY/3.1";
 /// How a WebSocket carries channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Encoding {
-    /// A byte for the channel, then what is said.
+    /// A byte for the channel, then the data.
     Binary,
-    /// A digit for the channel, then what is said in base64.
+    /// A digit for the channel, then the data in base64.
     Base64,
 }
 

@@ -24,7 +24,7 @@ const LIMITS: Limits = Limits {
     buffer: 256 * 1024,
 };
 
-/// A client's connection, and its streams on which nothing is said from here.
+/// A client's connection, and its streams that carry nothing from here.
 pub(super) struct RemoteCommand {
     connection: Connection,
     inputs: Vec<Outflow>,

@@ -23,7 +23,7 @@ struct Size {
 }
 
 impl Sizes {
-    /// The last size that has come in full with this piece. After nonsense nothing is read, as
+    /// The last size that this piece completes. After malformed input nothing is read, as
     /// upstream's decoder stops there.
     pub(super) fn read(&mut self, piece: &[u8]) -> Option<TerminalSize> {
         if self.is_broken {

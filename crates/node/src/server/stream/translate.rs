@@ -93,7 +93,7 @@ async fn open(mut connection: Connection, wanted: Wanted) -> Result<ProcessStrea
         let mut status = Vec::new();
         let mut error = (&mut error.input).take(MAX_STATUS);
         let _ = error.read_to_end(&mut status).await;
-        // All output has come before the status; the connection has done its work.
+        // All output arrives before the status; the connection is done.
         drop(connection);
         exit_code(&status)
     });

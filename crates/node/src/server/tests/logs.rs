@@ -62,7 +62,7 @@ async fn append(path: &Path, text: &str) {
     file.flush().await.unwrap();
 }
 
-/// Reads until the text has come, or the log has ended.
+/// Reads until the text has arrived, or the log has ended.
 async fn until(body: &mut Incoming, expected: &str) -> String {
     let mut text = String::new();
     while text != expected {

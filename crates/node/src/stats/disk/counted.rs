@@ -38,7 +38,7 @@ impl Counted {
         })
     }
 
-    /// What the directory holds, if the kernel says so.
+    /// The usage of the directory, if the kernel counts it.
     pub(super) fn ask(&mut self, quotas: &ProjectQuotas, path: &Path) -> Option<Usage> {
         let held = quotas.held(path, self.project)?;
         let usage = Usage {

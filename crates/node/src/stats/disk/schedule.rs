@@ -55,7 +55,7 @@ pub(in super::super) struct DiskUsage {
     tracked: BTreeMap<PathBuf, Tracked>,
     quotas: ProjectQuotas,
     walker: Walker,
-    /// Since when every figure is wanted anew.
+    /// Since when every figure must be measured again.
     wanted_since: Option<Timestamp>,
 }
 
@@ -96,7 +96,7 @@ struct Step<'a> {
     now: Timestamp,
     quotas: &'a ProjectQuotas,
     walker: &'a Walker,
-    /// Since when every figure is wanted anew.
+    /// Since when every figure must be measured again.
     since: Option<Timestamp>,
     /// Whether figures are wanted at once that are not there.
     is_behind: bool,

@@ -37,7 +37,7 @@ const LONGEST_MANIFEST: usize = 8 << 20;
 
 impl Store {
     /// Fetches an image for this machine; returns its record. What is here already is not fetched
-    /// again, but the registry resolves the name anew.
+    /// again, but the registry resolves the name again.
     pub async fn pull(
         &self,
         name: &Reference,

@@ -119,7 +119,7 @@ fn times(of: &Attributes) -> Timestamps {
     }
 }
 
-/// Whether this is what overlayfs takes for a hidden file.
+/// Whether overlayfs treats this as a hidden file.
 pub fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }

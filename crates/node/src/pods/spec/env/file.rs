@@ -1,6 +1,6 @@
 //! Files of variables, for `fileKeyRef`.
 //!
-//! Matches v1.36 pkg/kubelet/util/env: values stand in single quotes, may span lines and mean what
+//! Matches v1.36 pkg/kubelet/util/env: values are in single quotes, may span lines and mean what
 //! they say; `#` begins a comment.
 
 /// Why a file of variables is refused.

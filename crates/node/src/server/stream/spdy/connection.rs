@@ -47,7 +47,7 @@ pub(in crate::server) struct Stream {
     pub(in crate::server) headers: Headers,
     /// What the other side says.
     pub(in crate::server) input: DuplexStream,
-    /// What is said to it.
+    /// Commands for it.
     pub(in crate::server) output: Outflow,
     /// Cancelled when the other side resets the stream.
     pub(in crate::server) reset: CancellationToken,

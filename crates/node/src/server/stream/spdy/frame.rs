@@ -107,7 +107,7 @@ impl Decoder {
         }
     }
 
-    /// Takes a frame out of what has come; `None` if there is not enough yet.
+    /// Takes a frame out of the received bytes; `None` if it is incomplete.
     pub(super) fn decode(&mut self, come: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
         if let Some(rest) = self.data {
             return Ok(self.piece(rest, come));

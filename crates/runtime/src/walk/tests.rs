@@ -242,7 +242,7 @@ fn walk_of_a_million_files_uses_no_memory_of_the_caller() {
     let path = at.join("volume");
     fs::create_dir(&path).unwrap();
     make_files(&path, files);
-    // After a new mount nothing of it is in memory, which would be that of the process that made it.
+    // After a new mount nothing of it is in memory, which else belongs to the process that made it.
     unmount_below(folder.path());
     let mut mount = std::process::Command::new("mount");
     mount

@@ -125,7 +125,7 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             a_last_line_without_end_is_kept,
             bytes_that_are_no_text_are_kept,
             nothing_is_lost_of_much_output,
-            a_renamed_log_is_opened_anew,
+            renamed_log_is_reopened,
             a_terminal_has_one_stream;
         exec:
             exec_returns_output_and_exit_code,

@@ -59,7 +59,7 @@ impl Kubelets {
             Client::try_from(config.expect("a usable kubeconfig")).expect("a client")
         });
         let alive = Alive::default();
-        runtime.spawn(beat_for_ever(client.clone(), Arc::clone(&alive)));
+        runtime.spawn(send_heartbeats(client.clone(), Arc::clone(&alive)));
         Kubelets {
             runtime,
             client,
@@ -120,7 +120,7 @@ impl Kubelets {
     }
 }
 
-async fn beat_for_ever(client: Client, alive: Alive) {
+async fn send_heartbeats(client: Client, alive: Alive) {
     let mut beats = tokio::time::interval(BEAT_EVERY);
     loop {
         beats.tick().await;

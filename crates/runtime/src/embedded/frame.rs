@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_read_back_however_they_are_cut() {
+    fn frames_round_trip_in_any_fragments() {
         let long = vec![7; MAX_PAYLOAD + 1];
         let mut bytes = Vec::new();
         write(Kind::Stdin, b"hello", &mut bytes);

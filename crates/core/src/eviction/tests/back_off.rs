@@ -54,7 +54,7 @@ fn one_pod_is_evicted_for_memory_held_outside_of_pods_and_none_for_five_minutes(
 }
 
 #[test]
-fn the_back_off_doubles_up_to_an_hour_and_begins_anew_after_one_without() {
+fn back_off_doubles_up_to_an_hour_and_resets_after_one_without() {
     let mut node = hard(&[("memory.available", "1Gi")]);
     for index in 0..10 {
         node.run_using(pod(&format!("p{index}")), 1);

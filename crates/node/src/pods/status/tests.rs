@@ -201,7 +201,7 @@ fn the_phase_follows_from_the_containers_and_the_policy() {
 }
 
 #[test]
-fn a_pod_that_was_stopped_is_over_whatever_its_policy() {
+fn stopped_pod_is_finished_for_any_restart_policy() {
     for (states, expected) in [
         ("a1:exited=0 a2:exited=0", "Succeeded"),
         ("a1:exited=0 a2:exited=143", "Failed"),

@@ -316,7 +316,7 @@ async fn secrets_and_tokens_are_in_memory_and_belong_to_the_group() {
     assert_eq!(text(&api.join("token")), "token-1");
     assert_eq!(text(&api.join("ca.crt")), "ca");
     assert_eq!(text(&api.join("namespace")), "ns");
-    let request = &node.sources.tokens_asked_for()[0];
+    let request = &node.sources.requested_tokens()[0];
     assert_eq!(
         (
             request.service_account.as_str(),

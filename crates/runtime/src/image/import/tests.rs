@@ -268,7 +268,7 @@ fn broken_archives_leave_nothing_behind() {
 }
 
 #[test]
-fn removal_keeps_what_other_images_share() {
+fn removal_keeps_shared_layers() {
     let bench = Bench::new();
     let image = two_layers();
     let mut bottom_only = image.clone();

@@ -211,7 +211,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn what_is_written_is_read(
+        fn headers_round_trip(
             blocks in proptest::collection::vec(
                 proptest::collection::vec(("[a-z-]{0,20}", ".{0,60}"), 0..6), 1..5),
         ) {

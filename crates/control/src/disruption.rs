@@ -25,11 +25,11 @@ pub(crate) fn disruption_patch(pod: &Pod, why: Disruption, now: Timestamp) -> Op
         .flat_map(|s| s.conditions.iter().flatten());
     let known = conditions.find(|condition| condition.type_ == DISRUPTION_TARGET);
     let held = known.filter(|condition| condition.status == "True");
-    let is_told = held.is_some_and(|condition| {
+    let is_reported = held.is_some_and(|condition| {
         condition.reason.as_deref() == Some(why.reason)
             && condition.message.as_deref() == Some(why.message)
     });
-    if is_told {
+    if is_reported {
         return None;
     }
     let since = held.and_then(|condition| condition.last_transition_time.clone());

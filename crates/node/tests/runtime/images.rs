@@ -73,8 +73,8 @@ pub(crate) async fn pull_of_a_missing_image_names_it(scene: &Scene) {
     let registry = Registry::start();
     let name = format!("{}/no/such:image", registry.address());
     let chain = pull(scene, &name).await.unwrap_err().chain();
-    let is_told = chain.contains(&name) && chain.contains("not found");
-    assert!(is_told, "{chain}");
+    let is_named = chain.contains(&name) && chain.contains("not found");
+    assert!(is_named, "{chain}");
     let chain = pull(scene, "Not a name!").await.unwrap_err().chain();
     assert!(chain.contains("Not a name!"), "{chain}");
 }

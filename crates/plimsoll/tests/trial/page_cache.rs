@@ -105,7 +105,6 @@ fn source_problem(record: &Record) -> Option<String> {
                 && source.would_meet.is_empty() != is_short
         })
     };
-    let is_named =
-        has_source("workingSet", true, true) && has_source("memAvailable", false, false);
+    let is_named = has_source("workingSet", true, true) && has_source("memAvailable", false, false);
     (!is_named).then(|| format!("the record does not name the source: {sources:?}"))
 }

@@ -157,9 +157,9 @@ impl Tracker {
             return None;
         }
         // A failed container will be replaced; a started one need not be probed again.
-        let is_said = self.kind == Kind::Startup
+        let is_final = self.kind == Kind::Startup
             || self.kind == Kind::Liveness && verdict == Verdict::Failure;
-        if is_said {
+        if is_final {
             self.is_on_hold = true;
             self.run = 0;
         }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_measures_on() {
+    fn durations_are_measured_across_clock_changes() {
         let ((wall, now), (even, steady)) = (hand(), hand());
         let clock = Clock::set_by_others(now, steady);
         let begun = clock.steady();

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_fails_again_and_again_is_tried_less_and_less_often() {
+    async fn repeatedly_failing_task_backs_off() {
         let supervisor = supervisor();
         let count = Arc::new(AtomicU32::new(0));
         let runs = Arc::clone(&count);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_runs_in_circles_still_sorts() {
+    fn cyclic_order_still_sorts() {
         let now = Timestamp::from_rfc3339("2026-01-01T01:00:00Z").unwrap();
         // Ready at one of two times of the same magnitude: those of one time sort by creation,
         // the others by uid, and the two contradict each other.

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_with_newer_heartbeats_only_is_no_news() {
+    fn status_with_only_newer_heartbeats_is_unchanged() {
         let identity = identity();
         let facts = with_cpu("2");
         let first = identity.initial(&facts, Timestamp::from_secs(1));

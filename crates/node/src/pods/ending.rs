@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_log_the_last_80_lines_and_2048_bytes_count() {
+    fn log_message_is_the_last_80_lines_and_2048_bytes() {
         let line = |text: &str| format!("2026-01-01T00:00:00Z stdout F {text}\n");
         let many: String = (0..100).map(|n| line(&n.to_string())).collect();
         let text = end_of_log(&many);

@@ -133,7 +133,7 @@ veth123: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0
     }
 
     #[test]
-    fn a_line_that_is_short_spoils_the_text() {
+    fn short_line_makes_the_text_invalid() {
         assert_eq!(parse_net_dev("a\nb\neth0: 1 2 3\n"), None);
         assert_eq!(parse_net_dev("a\nb\n"), Some(Vec::new()));
     }

@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn the_root_of_a_mount_is_not_emptied_either() {
+    fn root_of_a_mount_is_not_emptied() {
         let dir = tempfile::tempdir().unwrap();
         let point = dir.path().join("point");
         fs::create_dir(&point).unwrap();

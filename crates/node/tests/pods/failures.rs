@@ -527,7 +527,7 @@ async fn a_worker_that_panics_loses_neither_its_pod_nor_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_panics_each_time_is_started_again_less_and_less_often() {
+async fn repeatedly_panicking_worker_restarts_with_back_off() {
     let world = World::new();
     world.runtime.panic("run_pod_sandbox", 1000);
     world.apply(simple("bad", "sleep:1", "Always"));

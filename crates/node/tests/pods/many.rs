@@ -295,7 +295,7 @@ async fn a_resize_waits_for_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resize_is_not_forgotten_over_a_restart() {
+async fn resize_survives_a_restart() {
     let world = World::new();
     let other = requesting("other", json!({"cpu": "3"}), json!({}));
     world.apply(other.clone());

@@ -55,7 +55,7 @@ fn lists_of_named_things_are_merged_by_name() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn patches_that_do_not_fit_are_refused() {
+fn invalid_patches_are_refused() {
     with_every_kubectl(|s| {
         web(s);
         let invalid = "The request is invalid: the server rejected our request due to an error in our request";

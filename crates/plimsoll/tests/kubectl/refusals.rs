@@ -28,7 +28,7 @@ fn unknown_objects_return_not_found() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn selectors_that_cannot_be_are_refused() {
+fn invalid_selectors_are_refused() {
     with_every_kubectl(|s| {
         s.run("get pods --field-selector=bad.field=x").fails(
             "Error from server (BadRequest): Unable to find \"/v1, Resource=pods\" that match \

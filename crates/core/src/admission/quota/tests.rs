@@ -111,7 +111,7 @@ fn a_quota_without_anything_pods_use_does_not_count_them() {
 }
 
 #[test]
-fn all_that_does_not_fit_is_listed() {
+fn all_exceeded_resources_are_listed() {
     let quota = quota(
         json!({"cpu": "1", "requests.cpu": "2", "pods": "1"}),
         json!({"cpu": "500m", "requests.cpu": "500m", "pods": "1"}),

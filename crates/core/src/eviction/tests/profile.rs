@@ -28,7 +28,7 @@ fn rank_in_1_36_is_request_priority_excess() {
 }
 
 #[test]
-fn rank_in_okd_3_9_leaves_the_priority_out() {
+fn okd_3_9_ranks_without_priority() {
     let mut node = Node::new(eviction_settings(
         Profile::Okd39,
         &[("memory.available", "1Gi")],

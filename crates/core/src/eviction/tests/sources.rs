@@ -263,7 +263,7 @@ fn with_an_imagefs_images_are_deleted_only_when_the_imagefs_is_short() {
 }
 
 #[test]
-fn reclaim_that_is_not_enough_costs_a_pod_in_the_same_pass() {
+fn insufficient_reclaim_evicts_a_pod_in_the_same_pass() {
     let mut node = on_layout(DiskLayout::Single, &[("nodefs.available", "10Gi")]);
     node.run_using(pod("p"), 1);
     node.observe(10, &disks(GIB, GIB));
@@ -366,7 +366,7 @@ fn empty_dir_above_its_size_limit_evicts_the_pod() {
 }
 
 #[test]
-fn numbers_that_were_acted_upon_are_not_acted_upon_again() {
+fn measurements_are_acted_upon_only_once() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     node.run_using(pod("a"), 100);
     node.run_using(pod("b"), 90);

@@ -45,7 +45,7 @@ fn soft_threshold_uses_its_grace_period_and_then_the_pods() {
 
 #[test]
 #[ignore = "tier: root"]
-fn memory_that_swings_around_a_line_is_one_pressure_until_the_transition_period_is_over() {
+fn memory_oscillating_around_a_threshold_is_one_pressure_condition() {
     let mut settings = engine("50Mi", Some(("150Mi", "5m")));
     settings.pressure_transition_period = threshold::Duration::from_secs(2);
     let mut trial = Trial::new(1000, settings, |_| {});

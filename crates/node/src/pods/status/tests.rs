@@ -271,7 +271,7 @@ fn terminated_state_has_details_and_becomes_the_last_state() {
 }
 
 #[test]
-fn a_container_that_vanished_is_not_forgotten() {
+fn vanished_container_stays_in_the_status() {
     let mut case = Case::new("Always", "a1", "a1:running");
     let container = own(&case.then(""), "a1");
     assert_eq!(waiting_reason(&container), "ContainerCreating");

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_never_more_than_fits() {
+    fn cache_never_exceeds_its_capacity() {
         let cache = Expiring::new(2);
         let now = Instant::now();
         cache.put("long", 1, now, Duration::from_secs(9));

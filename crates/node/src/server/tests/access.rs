@@ -218,7 +218,7 @@ async fn failing_access_review_is_retried_a_limited_number_of_times() {
 }
 
 #[tokio::test]
-async fn certificates_can_be_exchanged_while_the_face_is_up() {
+async fn certificates_can_be_rotated_while_the_server_runs() {
     let kubelet_api = KubeletApi::new(FakeNode::with_web(FakeRuntime::default())).await;
     let shown = |connection: &tokio_rustls::client::TlsStream<tokio::net::TcpStream>| {
         let (_, session) = connection.get_ref();

@@ -297,7 +297,7 @@ fn v2_leaves_frozen_pods_alone_where_cgroup_kill_exists() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_kill_that_was_begun_in_a_frozen_pod_is_finished() {
+fn interrupted_kill_of_a_frozen_pod_is_finished() {
     let machine = Machine::kernel();
     if machine.cgroups.version() == Version::V2 {
         // Nothing is frozen there.

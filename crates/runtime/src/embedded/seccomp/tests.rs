@@ -108,7 +108,7 @@ fn capabilities_open_their_calls() {
 }
 
 #[test]
-fn calls_newer_than_the_profile_do_not_exist() {
+fn newer_system_calls_do_not_exist() {
     let program = default_of(&[]);
     assert_eq!(judge(&program, X86_64, 600, [0; 6]), MISSING);
     let allowing = profile(json!({

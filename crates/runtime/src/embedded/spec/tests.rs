@@ -163,7 +163,7 @@ fn the_containers_environment_wins() {
 }
 
 #[test]
-fn users_of_the_configuration_win_over_the_images() {
+fn configured_user_overrides_the_images() {
     let id = |value| Some(Int64Value { value });
     let user = |change: &dyn Fn(&mut LinuxContainerSecurityContext)| {
         let config = with_security(|security| change(security));

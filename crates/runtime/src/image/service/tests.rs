@@ -134,7 +134,7 @@ async fn roots_are_made_of_images_that_are_here() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_can_never_be_pulled() {
+async fn invalid_image_name_cannot_be_pulled() {
     let bench = Bench::new();
     let sandbox = PodSandboxConfig::default();
     let refused = bench.service.pull(&spec("App"), None, &sandbox).await;

@@ -82,7 +82,7 @@ fn regular_containers_follow_the_restart_policy() {
 }
 
 #[test]
-fn a_sandbox_that_will_not_do_is_replaced_unless_the_pod_is_done() {
+fn unusable_sandbox_is_replaced_unless_the_pod_is_finished() {
     let all = "a1:running a2:running a3:running";
     let done = "a1:exited=0 a2:exited=0 a3:exited=0";
     check(

@@ -107,7 +107,7 @@ fn mounts_match_the_containers_volume_mounts() {
 }
 
 #[test]
-fn mounts_that_cannot_be_are_refused_with_upstreams_words() {
+fn invalid_mounts_are_refused_in_upstreams_words() {
     for (mount, want) in [
         (
             json!({"name": "no", "mountPath": "/x"}),
@@ -146,7 +146,7 @@ fn mounts_that_cannot_be_are_refused_with_upstreams_words() {
 }
 
 #[test]
-fn read_only_all_the_way_down_depends_on_the_runtime() {
+fn recursive_read_only_mounts_depend_on_the_runtime() {
     for (mode, is_supported, want) in [
         ("IfPossible", true, Ok(true)),
         ("IfPossible", false, Ok(false)),

@@ -24,7 +24,7 @@ fn id(value: i64) -> Option<Int64Value> {
 }
 
 #[test]
-fn the_container_wins_over_the_pod_and_the_pod_over_the_image() {
+fn container_overrides_pod_and_pod_overrides_image() {
     let pod = json!({"runAsUser": 1, "runAsGroup": 2, "seLinuxOptions": {"level": "pod"}});
     let got = of_root(pod.clone(), json!(null));
     assert_eq!((got.run_as_user, got.run_as_group), (id(1), id(2)));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_unfolds_into_much_is_refused() {
+    fn decompression_bomb_is_refused() {
         let mut deflate = Deflate::new();
         let bomb = headers(&[("a", &"x".repeat(1 << 20))]);
         let block = deflate.write(&bomb).unwrap();

@@ -219,7 +219,7 @@ async fn data_sent_before_a_close_is_delivered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_farewell_names_the_last_stream_and_is_waited_for() {
+async fn goaway_names_the_last_stream_and_is_awaited() {
     let (mut peer, connection, mut streams) = Peer::new();
     peer.say(open(1)).await;
     let stream = streams.recv().await.unwrap();

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::work_queue::WorkQueue;
 use plimsoll_client::informer::{Change, Informer, Informers, Key};
 
-/// How many namespaces are looked at at the same time.
+/// Namespaces processed concurrently.
 const WORKERS: usize = 5;
 
 /// The settings of the loop.

@@ -228,7 +228,7 @@ pub enum Verdict {
     Relieved(Starvation),
     /// A pod must be evicted.
     Evicting(Starvation),
-    /// A pod would have to go, but there is none, or none that may be evicted.
+    /// A pod should be evicted, but there is none, or none that may be.
     NoPodToEvict(Starvation),
     /// Evicting pods could not help, and one was evicted not long ago.
     BackingOff(Starvation),

@@ -222,7 +222,7 @@ impl Health {
     }
 }
 
-/// Sets the conditions that a node without heartbeats should report to Unknown; answers whether Ready is
+/// Sets the conditions that a node without heartbeats should report to Unknown; returns whether Ready is
 /// another than before, which is when the change is worth writing.
 pub fn mark_unknown(status: &mut NodeStatus, created: Option<&Time>, now: Timestamp) -> bool {
     let mut is_ready_changed = false;

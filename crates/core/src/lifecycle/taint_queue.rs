@@ -33,7 +33,7 @@ impl TaintQueue {
         }
     }
 
-    /// Adds a node; answers whether it was not known.
+    /// Adds a node; returns whether it was not known.
     pub fn add(&mut self, node: NodeName, now: Timestamp) -> bool {
         let is_new = self.known.insert(node.clone());
         if is_new {
@@ -42,7 +42,7 @@ impl TaintQueue {
         is_new
     }
 
-    /// Forgets a node; answers whether it was known.
+    /// Forgets a node; returns whether it was known.
     pub fn remove(&mut self, node: &NodeName) -> bool {
         self.waiting.retain(|_, waiting| waiting != node);
         self.known.remove(node)

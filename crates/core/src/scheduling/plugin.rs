@@ -6,7 +6,7 @@ use std::fmt;
 /// Plugins that say whether a pod may run on a node, in the order of the default profile.
 ///
 /// The plugins for volumes, dynamic resources and declared node features are not here: nothing in
-/// this crate models what they look at, so they never reject.
+/// this crate models what they read, so they never reject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FilterPlugin {
     /// Cordoned nodes.

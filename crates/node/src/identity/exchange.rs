@@ -1,7 +1,7 @@
 //! A client that can be exchanged while it is used: for one with another certificate, and for one with
 //! new connections when the server does not answer on those that there are.
 //!
-//! A connection may be dead without having ended: a machine between node and server was exchanged, or
+//! A connection may be dead without having ended: a machine between node and server changed, or
 //! forgot it. The kernel gives it up after a quarter of an hour, and each further one that waits to
 //! be used again costs as much. Upstream's kubelet closes all of its connections when heartbeats fail.
 

@@ -14,7 +14,7 @@ pub fn user_of_node(node: &str) -> String {
 /// Keys or requests cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// A name is none.
+    /// A name is invalid.
     #[error("invalid name {name:?} for a certificate")]
     Name {
         /// Which.

@@ -47,7 +47,7 @@ pub enum FieldError {
     /// A container that the pod does not have.
     #[error("container {0} not found")]
     Container(String),
-    /// Quantities that are none.
+    /// Malformed quantities.
     #[error("{0}")]
     Quantity(String),
 }

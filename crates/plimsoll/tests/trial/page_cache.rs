@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// How long no pod may be evicted afterwards.
 const CALM: Duration = Duration::from_secs(10);
 
-/// Has the file read; answers what was not as it should be.
+/// Has the file read; returns the violations.
 pub(crate) fn read_much(node: &Node, trial: &Trial) -> Vec<String> {
     // A hole takes no room on disk, and as much in the page cache as anything else.
     File::create(FILE).unwrap().set_len(SIZE).unwrap();

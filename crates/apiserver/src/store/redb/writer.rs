@@ -37,7 +37,7 @@ const MAX_BATCH: usize = 1024;
 /// Bytes in one commit; a larger batch would make all callers wait for the disk.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 
-/// How often expiry and compaction are looked after.
+/// How often expiry and compaction run.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Rows removed along with a commit that callers wait for.

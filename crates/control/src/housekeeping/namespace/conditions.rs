@@ -101,7 +101,7 @@ impl Progress {
         ]
     }
 
-    /// Brings the conditions up to date; answers whether any changed.
+    /// Brings the conditions up to date; returns whether any changed.
     pub(super) fn write_conditions(&self, status: &mut NamespaceStatus, now: Timestamp) -> bool {
         let mut is_changed = false;
         let known = status.conditions.get_or_insert_default();

@@ -75,7 +75,7 @@ fn discard(pods: Vec<&Pod>) -> PodWork<'_> {
     }
 }
 
-/// At least so many active pods, those first that have come least far; of an indexed job, all
+/// At least so many active pods, the least advanced first; of an indexed job, all
 /// that have no index of their own.
 fn removable<'a>(context: &Context<'a>, at_least: usize) -> Vec<&'a Pod> {
     let (mut removable, mut others) = match context.rules.is_indexed {

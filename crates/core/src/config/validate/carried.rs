@@ -1,6 +1,6 @@
 //! Rules about fields that the node carries but does not interpret.
 //!
-//! Only what was set is looked at: upstream's defaults keep the rules.
+//! Only what was set is checked: upstream's defaults keep the rules.
 
 use serde_json::Value;
 

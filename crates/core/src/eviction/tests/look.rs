@@ -1,4 +1,4 @@
-//! When a pass begins, and how soon the node is looked at again.
+//! When a pass begins, and how soon the node is measured again.
 
 use super::super::{FsObservation, News, Next, Ready, Remains};
 use super::*;

@@ -135,7 +135,7 @@ impl Tracker {
         self.due = Some(now.saturating_add(self.numbers.period));
     }
 
-    /// Takes the answer about a container; `None` for one that says nothing. Answers what the
+    /// Takes the answer about a container; `None` for one that says nothing. Returns what the
     /// probe has found, if enough results agree.
     pub(super) fn answered(&mut self, id: &str, verdict: Option<Verdict>) -> Option<Verdict> {
         self.is_asking = false;

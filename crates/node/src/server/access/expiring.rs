@@ -1,4 +1,4 @@
-//! Answers that are good for a while.
+//! Answers with an expiry.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -28,7 +28,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Expiring<K, V> {
         (now < *end).then(|| value.clone())
     }
 
-    /// Keeps an answer. When there is no room, what has ended goes, then what ends next.
+    /// Keeps an answer. Without room, expired answers are dropped, then the next to expire.
     pub(super) fn put(&self, key: K, value: V, now: Instant, life: Duration) {
         if life.is_zero() {
             return;

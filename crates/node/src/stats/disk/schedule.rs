@@ -77,7 +77,7 @@ struct Tracked {
 /// How the use of a directory is measured.
 #[derive(Debug)]
 enum Counting {
-    /// That was not looked at yet.
+    /// That was not measured yet.
     Unknown,
     /// The kernel keeps count.
     Kernel(Counted),
@@ -125,7 +125,7 @@ impl DiskUsage {
         }
     }
 
-    /// Asks the kernel where it keeps count, and looks at no more than `budget` files: first those of
+    /// Asks the kernel where it keeps count, and visits no more than `budget` files: first those of
     /// a walk begun, then of directories whose figure is oldest. Where all figures are wanted, large
     /// trees wait for the others.
     pub(in super::super) fn advance(&mut self, now: Timestamp, mut budget: u64) {

@@ -33,6 +33,27 @@ enum Format {
 #[serde(rename_all = "camelCase")]
 struct Versions {
     client_version: Version,
+    /// Kinds that are stored and served, and that nothing acts on.
+    inert_kinds: Vec<InertKind>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InertKind {
+    api_version: String,
+    kind: &'static str,
+    reason: &'static str,
+}
+
+fn inert_kinds() -> Vec<InertKind> {
+    let inert = plimsoll_apiserver::kinds::all().filter_map(|kind| {
+        Some(InertKind {
+            api_version: kind.api_version(),
+            kind: kind.kind,
+            reason: kind.inert?,
+        })
+    });
+    inert.collect()
 }
 
 /// Upstream's fields, with Rust's in place of Go's.
@@ -94,7 +115,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let text = match arguments.output {
         None => client_version.text(),
         Some(format) => {
-            let versions = Versions { client_version };
+            let versions = Versions {
+                client_version,
+                inert_kinds: inert_kinds(),
+            };
             match format {
                 Format::Json => serde_json::to_string_pretty(&versions)? + "\n",
                 Format::Yaml => serde_saphyr::to_string(&versions)?,

@@ -27,6 +27,7 @@ pub(super) const GROUP: Group = Group {
         )
         .short(&["pvc"])
         .with(&[Subresource::view("status", "PersistentVolumeClaim")])
+        .inert("no controller binds claims or provisions volumes")
         .returns_deleted(),
         Kind::cluster(
             V1,
@@ -36,6 +37,7 @@ pub(super) const GROUP: Group = Group {
         )
         .short(&["pv"])
         .with(&[Subresource::view("status", "PersistentVolume")])
+        .inert("no controller binds volumes to claims")
         .returns_deleted(),
         POD,
         REPLICATION_CONTROLLER,
@@ -166,4 +168,5 @@ const SERVICE: Kind = Kind::namespaced(V1, "Service", "services", "service")
     ]))
     .put_creates()
     .returns_deleted()
+    .inert("there is no service proxy: it gets no address, and no traffic is routed to its pods")
     .stored_as("services/specs");

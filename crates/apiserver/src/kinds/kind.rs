@@ -157,6 +157,8 @@ pub struct Kind {
     /// The kind's prefix in the store's keys, as upstream has it in etcd. Kinds
     /// with the same prefix are encodings of the same objects. `None`: never stored.
     pub storage: Option<&'static str>,
+    /// Why nothing acts on the objects, if so. A create returns a warning.
+    pub inert: Option<&'static str>,
 }
 
 impl Kind {
@@ -181,6 +183,7 @@ impl Kind {
             selectable: Selectable::METADATA,
             strategy: Strategy::COMMON,
             storage: Some(plural),
+            inert: None,
         }
     }
 
@@ -241,6 +244,14 @@ impl Kind {
 
     pub(super) const fn verbs(self, verbs: &'static [Verb]) -> Kind {
         Kind { verbs, ..self }
+    }
+
+    /// Stored, but nothing acts on it.
+    pub(super) const fn inert(self, why: &'static str) -> Kind {
+        Kind {
+            inert: Some(why),
+            ..self
+        }
     }
 
     pub(super) const fn generation(mut self, generation: Generation) -> Kind {
@@ -316,6 +327,15 @@ impl Kind {
     /// stored status, the status path keeps the stored spec.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
+    }
+
+    /// The warning for a caller that creates one, if nothing acts on it.
+    pub fn inert_warning(&self) -> Option<String> {
+        let why = self.inert?;
+        Some(format!(
+            "{} is stored, but nothing acts on it: {why}",
+            self.kind
+        ))
     }
 
     /// The name of its schema in OpenAPI documents.

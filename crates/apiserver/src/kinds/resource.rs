@@ -12,12 +12,15 @@ pub(super) const GROUP: Group = Group {
     version: V1.1,
     kinds: &[
         Kind::cluster(V1, "DeviceClass", "deviceclasses", "deviceclass")
+            .inert("the scheduler allocates no devices")
             .generation(Generation::SPEC)
             .returns_deleted(),
         Kind::namespaced(V1, "ResourceClaim", "resourceclaims", "resourceclaim")
+            .inert("the scheduler allocates no devices")
             .with(&[Subresource::view("status", "ResourceClaim")])
             .returns_deleted(),
         Kind::cluster(V1, "ResourceSlice", "resourceslices", "resourceslice")
+            .inert("the scheduler allocates no devices")
             .selectable(
                 Selectable::fields(&[
                     ("spec.nodeName", Read::Text("/spec/nodeName")),

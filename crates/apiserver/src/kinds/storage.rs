@@ -11,10 +11,12 @@ pub(super) const GROUP: Group = Group {
     version: V1.1,
     kinds: &[
         Kind::cluster(V1, "CSIDriver", "csidrivers", "csidriver")
+            .inert("CSI drivers are not called")
             .generation(Generation::CountsFromZero(&["/spec"]))
             .put_needs_version()
             .returns_deleted(),
         Kind::cluster(V1, "CSINode", "csinodes", "csinode")
+            .inert("CSI drivers are not called")
             .put_needs_version()
             .returns_deleted(),
         Kind::namespaced(
@@ -23,8 +25,10 @@ pub(super) const GROUP: Group = Group {
             "csistoragecapacities",
             "csistoragecapacity",
         )
+        .inert("the scheduler does not place volumes")
         .put_needs_version(),
         Kind::cluster(V1, "StorageClass", "storageclasses", "storageclass")
+            .inert("no controller provisions volumes")
             .short(&["sc"])
             .returns_deleted(),
         Kind::cluster(
@@ -33,6 +37,7 @@ pub(super) const GROUP: Group = Group {
             "volumeattachments",
             "volumeattachment",
         )
+        .inert("no controller attaches volumes")
         .with(&[Subresource::view("status", "VolumeAttachment")])
         .put_needs_version()
         .returns_deleted(),

@@ -14,7 +14,7 @@ use super::call::time_text;
 use super::respond;
 use super::write::EVENT_TTL;
 use crate::cache::{self, Finding, Findings};
-use crate::kinds;
+use crate::kinds::{self, Kind};
 use crate::store::{Error, Txn};
 
 /// Between two attempts to record an event.
@@ -106,6 +106,33 @@ async fn record_all(server: Weak<Server>, findings: &Findings, stop: &Cancellati
     }
     // Nothing is found any more: the cache is gone, and the server with it.
     stop.cancelled().await;
+}
+
+/// The reason of events about objects that nothing acts on.
+const UNSUPPORTED: &str = "Unsupported";
+
+/// Records an event for a new object if nothing acts on it. The caller has got the same text as a
+/// warning, so a failure is only logged.
+pub(super) async fn record_inert(server: &Server, kind: &Kind, object: &Value) {
+    let Some(message) = kind.inert_warning() else {
+        return;
+    };
+    let meta = &object["metadata"];
+    let mut regarding = json!({
+        "apiVersion": kind.api_version(), "kind": kind.kind, "name": meta["name"], "uid": meta["uid"],
+    });
+    if kind.is_namespaced() {
+        regarding["namespace"] = meta["namespace"].clone();
+    }
+    let event = OwnEvent {
+        regarding,
+        sort: "Warning",
+        reason: UNSUPPORTED,
+        message,
+    };
+    if let Err(error) = server.record(event, false).await {
+        tracing::debug!(reason = UNSUPPORTED, kind = kind.kind, %error, "event not stored");
+    }
 }
 
 /// The reason of events that name an object which cannot be read.

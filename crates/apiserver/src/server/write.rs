@@ -12,6 +12,7 @@ use super::admission::Gate;
 use super::bounded;
 use super::call::{Call, key};
 use super::list::store_failure;
+use super::own_events;
 use super::respond;
 use super::signing;
 use super::subresources::scale_of_stored;
@@ -130,6 +131,7 @@ impl Call<'_> {
         }
         let name = name_of(&accepted.object).to_owned();
         let namespace = namespace_of(&accepted.object);
+        accepted.warnings.extend(self.kind.inert_warning());
         let collection = self.collection()?;
         let key = format!(
             "{}{}",
@@ -158,6 +160,7 @@ impl Call<'_> {
             txn = quotas.add_to(txn);
             match self.commit(txn).await? {
                 Outcome::Committed { revision } => {
+                    own_events::record_inert(self.server, self.kind, &accepted.object).await;
                     return Ok(done(cache::encode_with_revision(&bytes, revision)));
                 }
                 Outcome::Conflict { key: lost, .. } if lost == key.as_bytes() => {

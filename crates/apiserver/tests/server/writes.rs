@@ -313,3 +313,46 @@ pub(crate) async fn check_binding(one: &Caller, other: &Caller) {
     let found = one.get(&format!("{PODS}/p")).await.expect(200);
     assert_eq!(bound, [found["spec"]["nodeName"].as_str().unwrap()]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_nothing_acts_on_come_with_a_warning_and_an_event() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    let claim = json!({
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    let text = "PersistentVolumeClaim is stored, but nothing acts on it: no controller binds claims or \
+                provisions volumes";
+    let dry_run = admin.post(&format!("{claims}?dryRun=All"), &claim).await;
+    dry_run.expect(201);
+    assert_eq!(dry_run.header("warning"), format!("299 - \"{text}\""));
+    let events = "/api/v1/namespaces/default/events";
+    let unsupported = async || {
+        let events = admin.get(events).await.expect(200);
+        let events = events["items"].as_array().unwrap().clone();
+        let unsupported = events.into_iter();
+        let unsupported = unsupported.filter(|event| event["reason"] == "Unsupported");
+        unsupported.collect::<Vec<_>>()
+    };
+    assert!(unsupported().await.is_empty(), "a dry run stores nothing");
+
+    let created = admin.post(claims, &claim).await;
+    created.expect(201);
+    assert_eq!(created.header("warning"), format!("299 - \"{text}\""));
+    let events = unsupported().await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0]["message"], text);
+    assert_eq!(events[0]["involvedObject"]["name"], "data");
+
+    // Changes of the object, and objects that something acts on, come without.
+    let path = format!("{claims}/data");
+    let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+    let patched = admin.patch(&path, "merge", &labelled).await;
+    patched.expect(200);
+    assert_eq!(patched.header("warning"), "");
+    let map = admin.post(CONFIG_MAPS, &config_map("c")).await;
+    assert_eq!(map.header("warning"), "");
+    assert_eq!(unsupported().await.len(), 1);
+}

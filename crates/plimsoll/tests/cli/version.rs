@@ -54,6 +54,32 @@ fn version_has_the_fields_of_kubectl() {
     assert!(yaml.starts_with("clientVersion:\n"), "{yaml}");
 }
 
+/// Records the list in docs/differences.md anew with `PLIMSOLL_RECORD=1`.
+#[test]
+fn kinds_that_nothing_acts_on_are_documented() {
+    let json = plimsoll(&["version", "-o", "json"], "").stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let mut table = "\n| apiVersion | kind | why |\n|---|---|---|\n".to_owned();
+    for kind in json["inertKinds"].as_array().expect("a list") {
+        let field = |name: &str| kind[name].as_str().expect("a text").to_owned();
+        let (version, kind, why) = (field("apiVersion"), field("kind"), field("reason"));
+        table += &format!("| `{version}` | `{kind}` | {why} |\n");
+    }
+    table.push('\n');
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/differences.md");
+    let text = std::fs::read_to_string(&path).expect("the document");
+    let (before, rest) = text.split_once(BEGIN).expect("the beginning of the list");
+    let (documented, after) = rest.split_once(END).expect("the end of the list");
+    if std::env::var_os("PLIMSOLL_RECORD").is_some() {
+        let text = format!("{before}{BEGIN}{table}{END}{after}");
+        return std::fs::write(&path, text).expect("the document is written");
+    }
+    assert_eq!(documented, table, "docs/differences.md is not up to date");
+}
+
+const BEGIN: &str = "<!-- generated: kinds that nothing acts on -->\n";
+const END: &str = "<!-- end -->";
+
 fn git(folder: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
     command

@@ -36,8 +36,13 @@ pub fn check(json: &[u8]) -> Result<(), TooDeep> {
 
 /// How many there are, those in texts included.
 fn opening_brackets(json: &[u8]) -> usize {
-    let brackets = json.iter().filter(|byte| matches!(byte, b'{' | b'['));
-    brackets.count()
+    // The two brackets differ in this bit only, and no other byte is one of them with it. Sums of a
+    // byte let sixteen bytes be compared at once.
+    let is_bracket = |byte: &u8| u8::from(byte | 0x20 == b'{');
+    let chunks = json.chunks(usize::from(u8::MAX));
+    chunks
+        .map(|chunk| usize::from(chunk.iter().map(is_bracket).sum::<u8>()))
+        .sum()
 }
 
 /// How deep the brackets of a JSON text are nested. The text need not be valid.

@@ -16,3 +16,9 @@ mod pointer;
 pub mod server;
 pub mod status;
 pub mod store;
+
+/// The allocator of every program that has this server in it. A request makes and drops many small
+/// values, which this allocator does in about half the time of the C library's. It is declared here
+/// and not by the program so that the calls to it are compiled for speed.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -9,9 +9,8 @@
 //! is deleted).
 //!
 //! The loops: [`scheduler`]; and, all of them started by [`controllers`], [`nodes`] (nodes that fall
-//! silent, and their pods), [`workloads`] (DaemonSets,
-//! ReplicaSets, Deployments, Jobs, PodDisruptionBudgets), [`housekeeping`] (what is removed and
-//! counted).
+//! silent, and their pods), [`workloads`] (Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs,
+//! CronJobs, PodDisruptionBudgets), [`housekeeping`] (what is removed and counted).
 
 pub mod controllers;
 mod disruption;

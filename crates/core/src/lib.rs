@@ -15,18 +15,22 @@
 //! 6. [`threshold`] – eviction signals and their thresholds.
 //! 7. [`config`] – node configuration from kubelet and OKD files and flags.
 //! 8. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
-//! 9. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
-//! 10. [`user_namespaces`] – which ids of the node the users of a pod have.
-//! 11. [`admission`] – what is filled in, changed or refused before an object is stored.
-//! 12. [`scheduling`] – which node a pod goes to, and why not the others.
-//! 13. [`eviction`] – which pod leaves a node that runs short, and when.
-//! 14. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
-//! 15. [`lint`] – advice on configurations and manifests.
+//! 9. [`devices`] – devices of device plugins, and the containers that have them.
+//! 10. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
+//! 11. [`user_namespaces`] – which ids of the node the users of a pod have.
+//! 12. [`admission`] – what is filled in, changed or refused before an object is stored.
+//! 13. [`scheduling`] – which node a pod goes to, and why not the others.
+//! 14. [`eviction`] – which pod leaves a node that runs short, and when.
+//! 15. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
+//! 16. [`lint`] – advice on configurations and manifests.
+//! 17. [`cron`] – schedules of CronJobs: parse, the next time, in a time zone.
 
 pub mod admission;
 pub mod allocatable;
 pub mod cgroup;
 pub mod config;
+pub mod cron;
+pub mod devices;
 pub mod duration;
 pub mod eviction;
 pub mod lifecycle;

@@ -6,12 +6,14 @@
 //! Containers, images and cgroups are `plimsoll_runtime`'s.
 //!
 //! Reading order: [`machine`] and [`stats`] (what there is, and what is used), [`volumes`]
-//! (directories for containers), [`project_quota`] (what they hold, counted by the kernel), [`pods`]
-//! (one worker per pod), [`eviction`] (which pod is evicted when the node runs short of resources),
-//! [`shutdown`] (all of them in order), [`server`] (the kubelet API), [`identity`] (its certificates),
-//! [`teardown`] (removes what a node leaves on the machine), [`agent`] (all of it together).
+//! (directories for containers), [`devices`] (device plugins), [`project_quota`] (what directories hold,
+//! counted by the kernel), [`pods`] (one worker per pod), [`eviction`] (which pod is evicted when the node
+//! runs short of resources), [`shutdown`] (all of them in order), [`server`] (the kubelet API),
+//! [`identity`] (its certificates), [`teardown`] (removes what a node leaves on the machine), [`agent`]
+//! (all of it together).
 
 pub mod agent;
+pub mod devices;
 pub mod eviction;
 mod folder;
 pub mod identity;

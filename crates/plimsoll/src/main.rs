@@ -48,11 +48,6 @@ use tracing_subscriber::filter::LevelFilter;
 
 use help::Grouped;
 
-/// The API server makes and drops many small values per request, which this allocator does in about
-/// half the time of the C library's.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// How the long help of the program ends.
 const LONG_HELP: &str = "\
 Examples:

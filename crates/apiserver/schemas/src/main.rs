@@ -40,8 +40,9 @@ fn generate() -> BTreeMap<String, Value> {
     generate_for!(generator:
         core::v1::Binding, core::v1::ConfigMap, core::v1::Event, core::v1::LimitRange,
         core::v1::Namespace, core::v1::Node, core::v1::PersistentVolume,
-        core::v1::PersistentVolumeClaim, core::v1::Pod, core::v1::ReplicationController,
-        core::v1::ResourceQuota, core::v1::Secret, core::v1::Service, core::v1::ServiceAccount,
+        core::v1::PersistentVolumeClaim, core::v1::Pod, core::v1::PodTemplate,
+        core::v1::ReplicationController, core::v1::ResourceQuota, core::v1::Secret,
+        core::v1::Service, core::v1::ServiceAccount,
         apps::v1::ControllerRevision, apps::v1::DaemonSet, apps::v1::Deployment,
         apps::v1::ReplicaSet, apps::v1::StatefulSet,
         authentication::v1::SelfSubjectReview, authentication::v1::TokenRequest,

@@ -13,7 +13,7 @@ const METADATA: &[u8] = b"\"metadata\":{";
 
 /// The object as the store keeps it. It must not have a `resourceVersion`: the store gives it one.
 pub fn encode(object: &Value) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(1024).writer();
+    let mut bytes = Vec::with_capacity(2048);
     let empty = serde_json::Map::new();
     let fields = object.as_object().unwrap_or(&empty);
     let first = ["kind", "apiVersion", "metadata"];
@@ -25,24 +25,21 @@ pub fn encode(object: &Value) -> Bytes {
         .iter()
         .map(|(name, value)| (name.as_str(), value))
         .filter(|(name, _)| !first.contains(name));
-    let buffer = bytes.get_mut();
-    buffer.put_u8(b'{');
+    bytes.push(b'{');
     for (at, (name, value)) in known.chain(others).enumerate() {
-        let buffer = bytes.get_mut();
         if at > 0 {
-            buffer.put_u8(b',');
+            bytes.push(b',');
         }
         write_json(&mut bytes, &name);
-        bytes.get_mut().put_u8(b':');
+        bytes.push(b':');
         write_json(&mut bytes, value);
     }
-    let mut bytes = bytes.into_inner();
-    bytes.put_u8(b'}');
-    bytes.freeze()
+    bytes.push(b'}');
+    bytes.into()
 }
 
-fn write_json(writer: &mut bytes::buf::Writer<BytesMut>, value: &(impl serde::Serialize + ?Sized)) {
-    serde_json::to_writer(writer, value).expect("JSON values serialise into memory");
+fn write_json(bytes: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    serde_json::to_writer(bytes, value).expect("JSON values serialise into memory");
 }
 
 /// Where the metadata of an encoded object begins. Texts inside of an object have their quotes
@@ -50,8 +47,9 @@ fn write_json(writer: &mut bytes::buf::Writer<BytesMut>, value: &(impl serde::Se
 pub(super) fn metadata_offset(encoded: &[u8]) -> Option<usize> {
     let window = encoded.len().min(1024);
     let head = &encoded[..window];
-    head.windows(METADATA.len())
-        .position(|bytes| bytes == METADATA)
+    let quotes = head.iter().enumerate().filter(|(_, byte)| **byte == b'"');
+    let mut quotes = quotes.map(|(at, _)| at);
+    quotes.find(|at| head[*at..].starts_with(METADATA))
 }
 
 /// Whether metadata begins where [`metadata_offset`] finds it, and nothing but the type stands

@@ -2,15 +2,16 @@
 //!
 //! Every change of every object passes here, and selectors use little of an object: the other parts
 //! are not built. If another program may have encoded them, they are parsed all the same, since
-//! clients will have to parse what is accepted here.
+//! clients will have to parse what is accepted here; of what this process has encoded, the syntax is
+//! checked.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
 use plimsoll_core::object::selector::Lookup;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::scan::scan;
 use crate::kinds::{self, Selectable};
 use crate::pointer::at;
 
@@ -60,15 +61,32 @@ impl SelectorPaths {
         SelectorPaths { tree, selectables }
     }
 
-    /// Reads the parts that are not used as `Rest`.
-    pub(super) fn extract<Rest>(&self, encoded: &[u8]) -> Result<SelectorFields, serde_json::Error>
-    where
-        Rest: for<'de> Deserialize<'de>,
-    {
+    /// Reads the labels and fields of an object that any program may have encoded.
+    pub(super) fn extract(&self, encoded: &[u8]) -> Result<SelectorFields, serde_json::Error> {
+        Ok(self.fields_of(&self.parse(encoded)?))
+    }
+
+    /// The same for an object that this process has encoded; `None` if it is not as expected.
+    pub(super) fn scan(&self, encoded: &[u8]) -> Option<SelectorFields> {
+        let pruned = scan(&self.tree, encoded)?;
+        Some(self.fields_of(&pruned))
+    }
+
+    #[cfg(test)]
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The wanted parts of an object, all of which is parsed.
+    pub(super) fn parse(&self, encoded: &[u8]) -> Result<Value, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_slice(encoded);
-        let pruned = Reader::<Rest>::of(&self.tree).deserialize(&mut deserializer)?;
+        let pruned = Reader(&self.tree).deserialize(&mut deserializer)?;
         deserializer.end()?;
-        let labels = at(&pruned, "/metadata/labels").and_then(Value::as_object);
+        Ok(pruned)
+    }
+
+    fn fields_of(&self, pruned: &Value) -> SelectorFields {
+        let labels = at(pruned, "/metadata/labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten();
         let mut labels: Vec<(Box<str>, Box<str>)> = labels
             .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
@@ -76,7 +94,7 @@ impl SelectorPaths {
         labels.sort();
         let mut fields: Vec<(&'static str, Box<str>)> = Vec::new();
         for selectable in &self.selectables {
-            let read = selectable.of(&pruned);
+            let read = selectable.of(pruned);
             for label in selectable
                 .labels()
                 .skip_while(|l| l.starts_with("metadata."))
@@ -86,20 +104,30 @@ impl SelectorPaths {
                 fields.extend(value.filter(|_| is_new).map(|value| (label, value.into())));
             }
         }
-        Ok(SelectorFields {
+        SelectorFields {
             labels: labels.into(),
             fields: fields.into(),
-        })
+        }
     }
 }
 
 /// The wanted JSON pointers, as a tree.
 #[derive(Debug, Default)]
-struct Tree {
+pub(super) struct Tree {
     children: BTreeMap<&'static str, Tree>,
 }
 
 impl Tree {
+    /// Whether the value is wanted whole.
+    pub(super) fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// What is wanted of a member or an item.
+    pub(super) fn child(&self, name: &str) -> Option<&Tree> {
+        self.children.get(name)
+    }
+
     fn add(&mut self, pointer: &'static str) {
         let mut tree = self;
         for part in pointer.split('/').skip(1) {
@@ -109,26 +137,20 @@ impl Tree {
 }
 
 /// Reads the wanted parts; a leaf is read whole.
-struct Reader<'t, Rest>(&'t Tree, PhantomData<Rest>);
+struct Reader<'t>(&'t Tree);
 
-impl<'t, Rest> Reader<'t, Rest> {
-    fn of(tree: &'t Tree) -> Self {
-        Reader(tree, PhantomData)
-    }
-}
-
-impl<'de, Rest: Deserialize<'de>> DeserializeSeed<'de> for Reader<'_, Rest> {
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if self.0.children.is_empty() {
+        if self.0.is_leaf() {
             return serde::Deserialize::deserialize(deserializer);
         }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de, Rest: Deserialize<'de>> Visitor<'de> for Reader<'_, Rest> {
+impl<'de> Visitor<'de> for Reader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -138,13 +160,13 @@ impl<'de, Rest: Deserialize<'de>> Visitor<'de> for Reader<'_, Rest> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut found = Map::new();
         while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            match self.0.children.get(&*key) {
+            match self.0.child(&key) {
                 Some(tree) => {
-                    let value = map.next_value_seed(Reader::<Rest>::of(tree))?;
+                    let value = map.next_value_seed(Reader(tree))?;
                     found.insert(key.into_owned(), value);
                 }
                 None => {
-                    map.next_value::<Rest>()?;
+                    map.next_value::<Ignored>()?;
                 }
             }
         }
@@ -155,9 +177,9 @@ impl<'de, Rest: Deserialize<'de>> Visitor<'de> for Reader<'_, Rest> {
         let mut found = Vec::new();
         for at in 0_usize.. {
             // Positions before a selected one keep their place.
-            let next = match self.0.children.get(at.to_string().as_str()) {
-                Some(tree) => seq.next_element_seed(Reader::<Rest>::of(tree))?,
-                None => seq.next_element::<Rest>()?.map(|_| Value::Null),
+            let next = match self.0.child(&at.to_string()) {
+                Some(tree) => seq.next_element_seed(Reader(tree))?,
+                None => seq.next_element::<Ignored>()?.map(|_| Value::Null),
             };
             match next {
                 Some(value) => found.push(value),
@@ -197,7 +219,7 @@ impl<'de, Rest: Deserialize<'de>> Visitor<'de> for Reader<'_, Rest> {
 }
 
 /// A value that is parsed and dropped. `serde`'s own `IgnoredAny` does not check texts and numbers.
-pub(super) struct Ignored;
+struct Ignored;
 
 impl<'de> Deserialize<'de> for Ignored {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ignored, D::Error> {
@@ -256,9 +278,7 @@ mod tests {
         let pod = br#"{"metadata":{"labels":{"b":"2","a":"1"},"name":"x"},
             "spec":{"nodeName":"n","hostNetwork":true,"containers":[{"name":"nodeName"}]},
             "status":{"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#;
-        let facets = SelectorPaths::of_storage("pods")
-            .extract::<Ignored>(pod)
-            .unwrap();
+        let facets = SelectorPaths::of_storage("pods").extract(pod).unwrap();
         assert_eq!(facets.lookup("a"), Some("1"));
         assert_eq!(facets.lookup("b"), Some("2"));
         assert_eq!(facets.lookup("c"), None);
@@ -271,9 +291,7 @@ mod tests {
     #[test]
     fn event_is_selected_by_field_labels_of_both_encodings() {
         let event = br#"{"involvedObject":{"kind":"Pod"},"reason":"Killing"}"#;
-        let facets = SelectorPaths::of_storage("events")
-            .extract::<Ignored>(event)
-            .unwrap();
+        let facets = SelectorPaths::of_storage("events").extract(event).unwrap();
         assert_eq!(facets.field("involvedObject.kind"), Some("Pod"));
         assert_eq!(facets.field("regarding.kind"), Some("Pod"));
     }
@@ -281,9 +299,7 @@ mod tests {
     #[test]
     fn parts_of_an_unexpected_type_have_no_value() {
         let pod = br#"{"metadata":{"labels":["a"]},"spec":"none","status":null}"#;
-        let facets = SelectorPaths::of_storage("pods")
-            .extract::<Ignored>(pod)
-            .unwrap();
+        let facets = SelectorPaths::of_storage("pods").extract(pod).unwrap();
         assert_eq!(facets.lookup("a"), None);
         assert_eq!(facets.field("spec.nodeName"), None);
     }

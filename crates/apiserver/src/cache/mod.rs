@@ -8,7 +8,7 @@
 //!
 //! Reading order: `encoding` (of an object), `members` (changing an encoded
 //! object), `object`, `extract` (what selectors
-//! look at), `collection` (the objects of a kind and their recent changes), `unreadable` (stored
+//! look at), `scan`, `collection` (the objects of a kind and their recent changes), `unreadable` (stored
 //! bytes that are no object), `watcher`, `feed`.
 
 mod check;
@@ -19,6 +19,7 @@ mod extract;
 mod feed;
 mod members;
 mod object;
+mod scan;
 mod unreadable;
 mod watcher;
 
@@ -96,6 +97,12 @@ impl Cache {
     /// The objects of a kind; `None` for kinds that are never stored.
     pub fn collection(&self, kind: &Kind) -> Option<&Arc<Collection>> {
         self.collections.get(kind.storage?)
+    }
+
+    /// The objects in a place of the store, which is the plural of most kinds. For the kinds that
+    /// every request reads: nothing has to be found in the table of kinds.
+    pub(crate) fn stored(&self, storage: &str) -> Option<&Arc<Collection>> {
+        self.collections.get(storage)
     }
 
     /// What is stored and cannot be read, each once.

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plimsoll_core::object::selector::{FieldSelector, LabelSelector, Lookup};
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::encoding::{encode, encode_with_revision, is_laid_out, metadata_offset};
-use super::extract::{Ignored, SelectorFields, SelectorPaths};
+use super::extract::{SelectorFields, SelectorPaths};
 use crate::bounds::{self, TooDeep};
 use crate::store::Revision;
 
@@ -59,10 +58,16 @@ impl Object {
         wanted: &SelectorPaths,
         encoder: Encoder,
     ) -> Result<Object, Unreadable> {
-        bounds::check(stored)?;
-        let facets = match encoder {
-            Encoder::ThisProcess => wanted.extract::<IgnoredAny>(stored)?,
-            Encoder::Unknown => wanted.extract::<Ignored>(stored)?,
+        let scanned = match encoder {
+            Encoder::ThisProcess => wanted.scan(stored),
+            Encoder::Unknown => None,
+        };
+        let facets = match scanned {
+            Some(facets) => facets,
+            None => {
+                bounds::check(stored)?;
+                wanted.extract(stored)?
+            }
         };
         let json = if is_laid_out(stored) {
             encode_with_revision(stored, revision)

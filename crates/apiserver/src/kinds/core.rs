@@ -40,6 +40,9 @@ pub(super) const GROUP: Group = Group {
         .inert("no controller binds volumes to claims")
         .returns_deleted(),
         POD,
+        Kind::namespaced(V1, "PodTemplate", "podtemplates", "podtemplate")
+            .generation(Generation::Counts(&["/template"]))
+            .returns_deleted(),
         REPLICATION_CONTROLLER,
         Kind::namespaced(V1, "ResourceQuota", "resourcequotas", "resourcequota")
             .short(&["quota"])
@@ -79,13 +82,7 @@ const NAMESPACE: Kind = Kind::cluster(V1, "Namespace", "namespaces", "namespace"
 const NODE: Kind = Kind::cluster(V1, "Node", "nodes", "node")
     .short(&["no"])
     .with(&[
-        Subresource::view("proxy", "NodeProxyOptions").verbs(&[
-            Verb::Create,
-            Verb::Delete,
-            Verb::Get,
-            Verb::Patch,
-            Verb::Update,
-        ]),
+        Subresource::view("proxy", "NodeProxyOptions").verbs(PROXY),
         Subresource::view("status", "Node"),
     ])
     .selectable(
@@ -93,6 +90,15 @@ const NODE: Kind = Kind::cluster(V1, "Node", "nodes", "node")
             .without_namespace(),
     )
     .stored_as("minions");
+
+/// Requests of any method are passed on.
+const PROXY: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::Get,
+    Verb::Patch,
+    Verb::Update,
+];
 
 /// Both verbs: WebSockets begin with GET, SPDY with POST.
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
@@ -108,6 +114,7 @@ const POD: Kind = Kind::namespaced(V1, "Pod", "pods", "pod")
         Subresource::view("exec", "PodExecOptions").verbs(STREAM),
         Subresource::view("log", "Pod").verbs(&[Verb::Get]),
         Subresource::view("portforward", "PodPortForwardOptions").verbs(STREAM),
+        Subresource::view("proxy", "PodProxyOptions").verbs(PROXY),
         Subresource::view("resize", "Pod"),
         Subresource::view("status", "Pod"),
     ])

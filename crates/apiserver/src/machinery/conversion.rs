@@ -3,10 +3,12 @@
 //! Fields that exist twice in the API agree afterwards.
 //! Matches v1.36 pkg/apis/core/v1/conversion.go.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 
 use super::go::base64;
-use super::schema::{schema, walk};
+use super::schema::{Visits, schema};
 use crate::kinds::GroupVersionKind;
 
 type Object = Map<String, Value>;
@@ -22,27 +24,27 @@ const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
 ];
 
+static EFFECTS: LazyLock<Visits<fn(&mut Object)>> = LazyLock::new(|| {
+    Visits::new(|fields| {
+        let effect: fn(&mut Object) = match (fields.package, fields.name) {
+            ("core", "Pod") => pod,
+            ("core", "PodTemplateSpec") => drop_init_container_annotations,
+            ("core", "PodSpec") => pod_spec,
+            ("core", "PodStatus") => pod_status,
+            ("core", "NodeSpec") => node_spec,
+            ("core", "Secret") => secret,
+            ("apps", "DaemonSet") => daemon_set,
+            _ => return None,
+        };
+        Some(effect)
+    })
+});
+
 /// Makes duplicate fields agree. The object must have its defaults.
 pub fn round_trip(of: GroupVersionKind, object: &mut Value) {
-    let Some(id) = schema().of(of) else {
-        return;
-    };
-    walk(
-        id,
-        object,
-        &mut |fields, members| match (fields.package, fields.name) {
-            ("core", "Pod") => pod(members),
-            ("core", "PodTemplateSpec") => drop_init_container_annotations(members),
-            ("core", "PodSpec") => pod_spec(members),
-            ("core", "PodStatus") => {
-                first_of_list(members, "podIP", "podIPs", |ip| json!({"ip": ip}), "ip")
-            }
-            ("core", "NodeSpec") => node_spec(members),
-            ("core", "Secret") => secret(members),
-            ("apps", "DaemonSet") => daemon_set(members),
-            _ => {}
-        },
-    );
+    if let Some(id) = schema().of(of) {
+        EFFECTS.walk(id, object, &|effect, members| effect(members));
+    }
 }
 
 fn pod(pod: &mut Object) {
@@ -88,6 +90,10 @@ fn pod_spec(spec: &mut Object) {
         spec.insert("serviceAccountName".to_owned(), name.clone());
         spec.insert("serviceAccount".to_owned(), name);
     }
+}
+
+fn pod_status(status: &mut Object) {
+    first_of_list(status, "podIP", "podIPs", |ip| json!({"ip": ip}), "ip");
 }
 
 fn node_spec(spec: &mut Object) {

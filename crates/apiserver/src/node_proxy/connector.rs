@@ -34,6 +34,8 @@ pub struct NodeConnector {
     /// For ports of a node other than its agent's: verified like the agent, but without the API
     /// server's client certificate.
     nameless: Arc<ClientConfig>,
+    /// Without a certificate, and without verifying the server's.
+    pods: Arc<ClientConfig>,
     preferred_address_types: Vec<String>,
     allows_local_addresses: bool,
     pub(super) timeouts: Timeouts,
@@ -96,8 +98,10 @@ pub(super) enum Channel {
     Unverified,
     /// Another server on the node, over TLS.
     OtherTls,
-    /// Another server on the node, over plain HTTP.
+    /// Another server on the node, or one in a pod, over plain HTTP.
     OtherPlain,
+    /// A server in a pod over TLS, with whatever certificate.
+    Pod,
 }
 
 /// A connection to a node, encrypted or not.
@@ -152,12 +156,16 @@ impl NodeConnector {
             Ok(builder(&provider)?.with_webpki_verifier(Arc::clone(&verifier)))
         };
         let anyone = SkipVerification::new(&provider);
-        let unverified = builder(&provider)?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(anyone));
+        let anyone = Arc::new(anyone);
+        let unverified = || -> Result<_, ConnectorError> {
+            let verifier = Arc::clone(&anyone);
+            let builder = builder(&provider)?.dangerous();
+            Ok(builder.with_custom_certificate_verifier(verifier))
+        };
         Ok(NodeConnector {
             tls: Arc::new(verified()?.with_client_auth_cert(certificate.clone(), key()?)?),
-            unverified: Arc::new(unverified.with_client_auth_cert(certificate, key()?)?),
+            unverified: Arc::new(unverified()?.with_client_auth_cert(certificate, key()?)?),
+            pods: Arc::new(unverified()?.with_no_client_auth()),
             nameless: Arc::new(verified()?.with_no_client_auth()),
             preferred_address_types: PREFERRED_ADDRESS_TYPES.map(str::to_owned).to_vec(),
             allows_local_addresses: false,
@@ -225,6 +233,7 @@ impl NodeConnector {
             Channel::Agent => &self.tls,
             Channel::Unverified => &self.unverified,
             Channel::OtherTls => &self.nameless,
+            Channel::Pod => &self.pods,
         };
         let name = ServerName::try_from(endpoint.host.clone()).map_err(|_| DialError::Lookup {
             host: endpoint.host.clone(),

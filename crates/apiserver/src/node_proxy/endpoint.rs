@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use plimsoll_core::problem::quoted;
 use serde_json::Value;
 
-use super::error_response::{ErrorResponse, bad_request, unexpected};
+use super::error_response::{ErrorResponse, bad_request, unexpected, unreachable};
+use crate::http::query::parse_u16;
 
 /// The port of a kubelet that does not report one.
 const DEFAULT_PORT: u16 = 10250;
@@ -74,23 +75,23 @@ pub fn endpoint_of(
     Ok(NodeEndpoint { host, port })
 }
 
-/// The name in `nodes/NAME/proxy`, which may carry a scheme and a port: `NAME`, `NAME:PORT` or
-/// `SCHEME:NAME:PORT`.
+/// The name in `nodes/NAME/proxy` and `pods/NAME/proxy`, which may carry a scheme and a port:
+/// `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`.
 ///
 /// Matches v1.36 apimachinery/pkg/util/net/port_split.go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeTarget<'a> {
+pub struct ProxyTarget<'a> {
     /// `http`, `https` or nothing.
     pub scheme: &'a str,
-    /// The node.
+    /// The node or pod.
     pub name: &'a str,
-    /// The port, or nothing for the agent's own.
+    /// The port, or nothing for the node agent's own or the first of the pod.
     pub port: &'a str,
 }
 
-impl<'a> NodeTarget<'a> {
-    /// Parses the part of the path after `nodes/`.
-    pub fn parse(text: &'a str) -> Result<NodeTarget<'a>, ErrorResponse> {
+impl<'a> ProxyTarget<'a> {
+    /// Parses the part of the path after `nodes/` or `pods/`; `kind` is `node` or `pod`.
+    pub fn parse(text: &'a str, kind: &str) -> Result<ProxyTarget<'a>, ErrorResponse> {
         let parts: Vec<&str> = text.split(':').collect();
         let target = match parts[..] {
             [name] => Some(("", name, "")),
@@ -101,10 +102,39 @@ impl<'a> NodeTarget<'a> {
         let target = target.filter(|(scheme, name, _)| {
             !name.is_empty() && matches!(*scheme, "" | "http" | "https")
         });
-        let (scheme, name, port) =
-            target.ok_or_else(|| bad_request(format!("invalid node request {}", quoted(text))))?;
-        Ok(NodeTarget { scheme, name, port })
+        let (scheme, name, port) = target
+            .ok_or_else(|| bad_request(format!("invalid {kind} request {}", quoted(text))))?;
+        Ok(ProxyTarget { scheme, name, port })
     }
+}
+
+/// The endpoint of a server in a pod: the port that the caller names, or the first that a container
+/// lists.
+///
+/// Matches v1.36 pkg/registry/core/pod/strategy.go `ResourceLocation`.
+pub(super) fn pod_endpoint(
+    pod: &Value,
+    target: &ProxyTarget<'_>,
+) -> Result<NodeEndpoint, ErrorResponse> {
+    let host = pod["status"]["podIP"].as_str().unwrap_or_default();
+    let is_proxied = host.parse().is_ok_and(is_global_unicast);
+    if !is_proxied {
+        return Err(bad_request("address not allowed"));
+    }
+    let listed = || {
+        let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+        let mut ports =
+            containers.filter_map(|container| container["ports"][0]["containerPort"].as_u64());
+        ports.find_map(|port| u16::try_from(port).ok())
+    };
+    let port = match (target.port, target.scheme) {
+        ("", "https") => listed().unwrap_or(443),
+        ("", _) => listed().unwrap_or(80),
+        (port, _) => parse_u16(port)
+            .map_err(|_| unreachable(&format!("dial tcp: address {port}: invalid port")))?,
+    };
+    let host = host.to_owned();
+    Ok(NodeEndpoint { host, port })
 }
 
 /// Whether requests may be proxied to the address. Loopback and link-local addresses are the API
@@ -169,14 +199,17 @@ mod tests {
 
     #[test]
     fn a_target_may_have_a_scheme_and_a_port() {
-        let target = |scheme, name, port| NodeTarget { scheme, name, port };
-        assert_eq!(NodeTarget::parse("n1").unwrap(), target("", "n1", ""));
+        let target = |scheme, name, port| ProxyTarget { scheme, name, port };
         assert_eq!(
-            NodeTarget::parse("https:n1:10250").unwrap(),
+            ProxyTarget::parse("n1", "node").unwrap(),
+            target("", "n1", "")
+        );
+        assert_eq!(
+            ProxyTarget::parse("https:n1:10250", "node").unwrap(),
             target("https", "n1", "10250")
         );
         for wrong in ["", ":1", "ftp:n1:1", "a:b:c:d"] {
-            let refused = NodeTarget::parse(wrong).unwrap_err();
+            let refused = ProxyTarget::parse(wrong, "node").unwrap_err();
             assert_eq!(refused.message, format!("invalid node request {wrong:?}"));
         }
     }
@@ -198,6 +231,39 @@ mod tests {
             "::ffff:127.0.0.1",
         ] {
             assert!(!is_global_unicast(bad.parse().unwrap()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_pod_is_reached_at_the_named_port_or_its_first() {
+        let pod = json!({
+            "spec": {"containers": [{"name": "a"}, {"name": "b", "ports": [{"containerPort": 8080}]}]},
+            "status": {"podIP": "10.88.0.5"},
+        });
+        let endpoint = |text| {
+            let target = ProxyTarget::parse(text, "pod").unwrap();
+            pod_endpoint(&pod, &target).map(|endpoint| endpoint.to_string())
+        };
+        assert_eq!(endpoint("web").unwrap(), "10.88.0.5:8080");
+        assert_eq!(endpoint("http:web:81").unwrap(), "10.88.0.5:81");
+        assert_eq!(endpoint("web:http").unwrap_err().code, 503);
+        let bare = json!({"status": {"podIP": "fd00::5"}});
+        for (text, expected) in [("web", "[fd00::5]:80"), ("https:web:", "[fd00::5]:443")] {
+            let target = ProxyTarget::parse(text, "pod").unwrap();
+            assert_eq!(pod_endpoint(&bare, &target).unwrap().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn pods_with_addresses_of_the_api_server_are_not_reached() {
+        let target = ProxyTarget::parse("web:80", "pod").unwrap();
+        for address in ["", "127.0.0.1", "169.254.169.254", "::1", "localhost"] {
+            let refused = pod_endpoint(&json!({"status": {"podIP": address}}), &target);
+            assert_eq!(
+                refused.unwrap_err().message,
+                "address not allowed",
+                "{address}"
+            );
         }
     }
 }

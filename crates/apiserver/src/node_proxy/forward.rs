@@ -1,4 +1,4 @@
-//! `nodes/NAME/proxy`: a node's own HTTP endpoints.
+//! `nodes/NAME/proxy`: a node's own HTTP endpoints; `pods/NAME/proxy`: those of a pod.
 //!
 //! Matches v1.36 pkg/registry/core/node/strategy.go `ResourceLocation` and
 //! apimachinery/pkg/util/proxy (upgradeaware.go, transport.go), apart from links in HTML pages,
@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use serde_json::Value;
 
 use super::connector::{Channel, DialError, NodeConnector};
-use super::endpoint::{NodeEndpoint, NodeTarget};
+use super::endpoint::{NodeEndpoint, ProxyTarget, pod_endpoint};
 use super::error_response::{ErrorResponse, bad_request, status_response, unexpected, unreachable};
 use super::exchange::{send, streamed, transport_text};
 use super::headers::{is_upgrade, remove_credentials, remove_hop_by_hop};
@@ -36,7 +36,7 @@ impl NodeConnector {
         &self,
         request: Request<Body>,
         node: &Value,
-        target: &NodeTarget<'_>,
+        target: &ProxyTarget<'_>,
         path: &str,
     ) -> Response<Body> {
         let answer = self.try_node_proxy(request, node, target, path).await;
@@ -47,13 +47,43 @@ impl NodeConnector {
         &self,
         request: Request<Body>,
         node: &Value,
-        target: &NodeTarget<'_>,
+        target: &ProxyTarget<'_>,
         path: &str,
     ) -> Result<Response<Body>, ErrorResponse> {
         let (endpoint, channel) = self.proxied_endpoint(node, target)?;
+        self.forward(request, &endpoint, channel, path).await
+    }
+
+    /// Forwards any request to a server in a pod; the API server needs a route to pods. The pod is
+    /// not verified over TLS, and gets no certificate of the API server.
+    pub async fn pod_proxy(
+        &self,
+        request: Request<Body>,
+        pod: &Value,
+        target: &ProxyTarget<'_>,
+        path: &str,
+    ) -> Response<Body> {
+        let channel = match target.scheme {
+            "https" => Channel::Pod,
+            _ => Channel::OtherPlain,
+        };
+        let answer = match pod_endpoint(pod, target) {
+            Ok(endpoint) => self.forward(request, &endpoint, channel, path).await,
+            Err(status) => Err(status),
+        };
+        answer.unwrap_or_else(|status| status_response(&status))
+    }
+
+    async fn forward(
+        &self,
+        request: Request<Body>,
+        endpoint: &NodeEndpoint,
+        channel: Channel,
+        path: &str,
+    ) -> Result<Response<Body>, ErrorResponse> {
         let to_node = with_query(if path.is_empty() { "/" } else { path }, &request);
         if is_upgrade(request.headers()) {
-            let stream = self.dial_proxied(&endpoint, channel).await;
+            let stream = self.dial_proxied(endpoint, channel).await;
             let stream = stream.map_err(|error| {
                 not_allowed(&error).unwrap_or(dialing_failed(&error.to_string()))
             })?;
@@ -62,11 +92,11 @@ impl NodeConnector {
         if path.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
             return Ok(with_slash(&request));
         }
-        let stream = self.dial_proxied(&endpoint, channel).await;
+        let stream = self.dial_proxied(endpoint, channel).await;
         let stream = stream
             .map_err(|error| not_allowed(&error).unwrap_or(unreachable(&error.to_string())))?;
 
-        let rewrite = Rewrite::new(&request, &endpoint, path);
+        let rewrite = Rewrite::new(&request, endpoint, path);
         let request = to_forward(request, &to_node)?;
         let (response, connection) = send(stream, request)
             .await
@@ -83,7 +113,7 @@ impl NodeConnector {
     fn proxied_endpoint(
         &self,
         node: &Value,
-        target: &NodeTarget<'_>,
+        target: &ProxyTarget<'_>,
     ) -> Result<(NodeEndpoint, Channel), ErrorResponse> {
         let agent = self.endpoint(node)?;
         if target.port.is_empty() || target.port == agent.port.to_string() {

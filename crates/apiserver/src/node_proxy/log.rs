@@ -16,6 +16,7 @@ use super::error_response::{
     ErrorResponse, invalid_log_options, of_log_response, status_response, unexpected,
 };
 use super::exchange::{send, streamed, transport_text};
+use super::log_socket::LogSocket;
 use super::options::LogOptions;
 use super::stream::{assigned_node, names_of};
 use crate::body::{Body, empty};
@@ -25,12 +26,28 @@ use crate::http::query::Query;
 const MAX_ERROR_RESPONSE_BYTES: usize = 50_000;
 
 impl NodeConnector {
-    /// The log of a container. `query` is the request's, `node` the one that the pod is bound to;
-    /// an unbound pod has no log yet. The log is streamed as fast as it is read, and the
-    /// node stops sending when the response is dropped.
-    pub async fn log(&self, query: &str, pod: &Value, node: Option<&Value>) -> Response<Body> {
-        let answer = self.try_log(query, pod, node).await;
-        answer.unwrap_or_else(|status| status_response(&status))
+    /// The log of a container. `node` is the one that the pod is bound to; an unbound pod has no log
+    /// yet. The log is streamed as fast as it is read, and the node stops sending when the
+    /// response is dropped. A client that requests a WebSocket gets it in messages.
+    pub async fn log(
+        &self,
+        mut request: Request<Body>,
+        pod: &Value,
+        node: Option<&Value>,
+    ) -> Response<Body> {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let socket = match LogSocket::take(&mut request) {
+            Ok(socket) => socket,
+            Err(status) => return status_response(&status),
+        };
+        drop(request);
+        match (self.try_log(&query, pod, node).await, socket) {
+            (Ok(log), Some(socket)) if log.status() != StatusCode::NO_CONTENT => {
+                socket.send(log.into_body(), self.timeouts)
+            }
+            (Ok(log), _) => log,
+            (Err(status), _) => status_response(&status),
+        }
     }
 
     async fn try_log(

@@ -10,9 +10,9 @@
 //! SPDY in its messages: those are unwrapped, so that a node needs to implement SPDY only.
 //!
 //! Reading order: [`endpoint`] (a node's address), [`connector`] (connections), `exchange` (one
-//! request), `options` and `container` (the caller's options), `log`, `stream`, `websocket`
+//! request), `options` and `container` (the caller's options), `log`, `log_socket`, `stream`, `websocket`
 //! and `tunnel` (exec, attach, port-forward), `forward` (the proxy to a node's own
-//! paths), [`usage`] (`metrics.k8s.io`), `error_response` (error responses).
+//! paths and to pods), [`usage`] (`metrics.k8s.io`), `error_response` (error responses).
 
 pub mod connector;
 mod container;
@@ -22,6 +22,7 @@ mod exchange;
 mod forward;
 mod headers;
 mod log;
+mod log_socket;
 mod options;
 mod stream;
 mod tunnel;
@@ -29,6 +30,6 @@ pub mod usage;
 mod websocket;
 
 pub use connector::{ConnectorError, NodeConnector, Timeouts};
-pub use endpoint::{NodeEndpoint, NodeTarget, endpoint_of};
+pub use endpoint::{NodeEndpoint, ProxyTarget, endpoint_of};
 pub use error_response::ErrorResponse;
 pub use usage::{SummaryError, node_metrics, pod_metrics};

@@ -3,6 +3,12 @@
 //! The rules themselves are pure and live in `machinery::admission`, `auth` and core; this file
 //! supplies the state of the cluster and the caller.
 
+use k8s_openapi::api::core::v1::{Node, Pod};
+use plimsoll_core::admission::pod_resize;
+use plimsoll_core::object::node::NodeView;
+use plimsoll_core::object::pod::PodView;
+use plimsoll_core::problem::quoted;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::call::Call;
@@ -71,9 +77,9 @@ impl Call<'_> {
 
     /// NamespaceLifecycle: no new objects in namespaces that are missing or terminating.
     fn check_namespace(&self, namespace: &str, object: &Value) -> Result<(), Status> {
-        let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
-        let namespaces = self.server.cache.collection(row);
+        let namespaces = self.server.cache.stored("namespaces");
         let Some(found) = namespaces.and_then(|all| all.get(namespace)) else {
+            let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
             return Err(Status::not_found(row, namespace));
         };
         if found.field("status.phase") != Some("Terminating") {
@@ -213,6 +219,41 @@ impl<'a> Gate<'a> {
         })
     }
 
+    /// PodResizeValidator: no pod requests more than its node has for pods.
+    fn check_resize(&self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let is_resize = self.part == Part::Resize && self.operation == Operation::Update;
+        let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
+        let is_changed = old.is_some_and(|old| old["spec"] != object["spec"]);
+        if !is_resize || node.is_empty() || !is_changed {
+            return Ok(());
+        }
+        let row = kinds::by_resource("", "v1", "nodes").expect("nodes are served");
+        let nodes = self.call.server.cache.collection(row);
+        let Some(found) = nodes.and_then(|nodes| nodes.get(node)) else {
+            let reason = format!("node {} not found", quoted(node));
+            return Err(self.forbidden(object, &reason));
+        };
+        let unreadable =
+            |_| self.forbidden(object, &format!("failed to get node {}", quoted(node)));
+        let node: Node = serde_json::from_slice(found.json()).map_err(unreadable)?;
+        let node = NodeView::from_api(&node);
+        // What a pod requests was validated before.
+        let pod = Pod::deserialize(object).ok();
+        let pod = pod.and_then(|pod| PodView::from_api(&pod).ok());
+        let (Ok(node), Some(pod)) = (node, pod) else {
+            return Ok(());
+        };
+        pod_resize::admit(&pod, &node).map_err(|refusal| {
+            let mut status = self.forbidden(object, &refusal.message);
+            let details = status.details.get_or_insert_default();
+            details.causes.push(Cause {
+                reason: refusal.cause,
+                ..Cause::default()
+            });
+            status
+        })
+    }
+
     /// ResourceQuota, always last: the usage that the write adds to the quotas of the namespace, to
     /// be stored with it.
     pub(crate) async fn charge(
@@ -283,7 +324,8 @@ impl Admission for Gate<'_> {
         };
         checked.map_err(|reason| self.forbidden(object, &reason))?;
         self.check_pod_security(object, old)?;
-        self.check_event_rate(object)
+        self.check_event_rate(object)?;
+        self.check_resize(object, old)
     }
 
     fn warnings(&mut self) -> Vec<String> {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Server;
-use super::call::{Call, key};
-use crate::kinds::{self, Kind};
+use super::call::Call;
+use crate::kinds::Kind;
 use crate::status::Status;
 use crate::store::Revision;
 
@@ -56,13 +56,9 @@ impl Server {
             .await;
     }
 
-    fn has(&self, plural: &str, namespace: &str, name: &str) -> bool {
-        let kind = kinds::by_resource("", "v1", plural);
-        let key = kind.map(|kind| (kind, key(kind, namespace, name)));
-        key.is_some_and(|(kind, key)| {
-            let collection = self.cache.collection(kind);
-            collection.is_some_and(|all| all.get(&key).is_some())
-        })
+    fn has(&self, plural: &str, key: &str) -> bool {
+        let collection = self.cache.stored(plural);
+        collection.is_some_and(|all| all.get(key).is_some())
     }
 }
 
@@ -74,13 +70,17 @@ impl Call<'_> {
         if !self.kind.is_namespaced() {
             return Ok(());
         }
-        if !self.server.has("namespaces", "", namespace) {
+        if !self.server.has("namespaces", namespace) {
             self.wait_until_fresh("").await?;
         }
         let is_pod = (self.kind.group, self.kind.kind) == ("", "Pod");
+        if !is_pod {
+            return Ok(());
+        }
+        let account = format!("{namespace}/default");
         for _ in 0..ACCOUNT_ATTEMPTS {
-            let is_complete = self.server.has("serviceaccounts", namespace, "default");
-            if !is_pod || is_complete || !self.server.has("namespaces", "", namespace) {
+            let is_complete = self.server.has("serviceaccounts", &account);
+            if is_complete || !self.server.has("namespaces", namespace) {
                 break;
             }
             tokio::time::sleep(ACCOUNT_RETRY_INTERVAL).await;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::core::v1::{LimitRange, Namespace};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use plimsoll_core::admission::default_toleration_seconds::DefaultTolerationSeconds;
 use plimsoll_core::admission::overcommit::Override;
 use plimsoll_core::admission::pod_security::{NamespacePolicy, PodSecurity};
 use plimsoll_core::admission::priority::PriorityClasses;
@@ -15,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cache::{Cache, Collection};
-use crate::kinds;
 use crate::machinery::admission::Cluster;
 
 /// The parsed state, each part with the version of the collection it was read from.
@@ -59,8 +59,8 @@ impl Facts {
             overcommit: overcommit
                 .filter(|all| applies(all, cache, namespace))
                 .cloned(),
+            toleration_seconds: DefaultTolerationSeconds::default(),
             memory_pressure: settings.memory_pressure,
-            ..Cluster::default()
         }
     }
 }
@@ -68,7 +68,7 @@ impl Facts {
 impl Facts {
     /// The service account that a new pod runs as.
     pub(crate) fn account(&self, cache: &Cache, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        let collection = collection(cache, "", "serviceaccounts");
+        let collection = collection(cache, "serviceaccounts");
         let version = collection.version();
         let key = format!("{namespace}/{name}");
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +92,7 @@ impl Facts {
         namespace: &str,
         plugin: &PodSecurity,
     ) -> Option<Arc<NamespacePolicy>> {
-        let collection = collection(cache, "", "namespaces");
+        let collection = collection(cache, "namespaces");
         let version = collection.version();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.pod_security.0 != version {
@@ -113,14 +113,14 @@ impl Facts {
 
 /// Whether the override applies to the namespace.
 fn applies(overcommit: &Override, cache: &Cache, namespace: &str) -> bool {
-    let stored = collection(cache, "", "namespaces").get(namespace);
+    let stored = collection(cache, "namespaces").get(namespace);
     let parsed = stored.and_then(|stored| serde_json::from_slice(stored.json()).ok());
     parsed.is_some_and(|namespace| overcommit.applies_to(&NamespaceView::from_api(&namespace)))
 }
 
 impl Known {
     fn priority_classes(&mut self, cache: &Cache) -> Arc<PriorityClasses> {
-        let collection = collection(cache, "scheduling.k8s.io", "priorityclasses");
+        let collection = collection(cache, "priorityclasses");
         let version = collection.version();
         match &self.priority_classes {
             Some((seen, classes)) if *seen == version => Arc::clone(classes),
@@ -134,7 +134,7 @@ impl Known {
     }
 
     fn runtime_classes(&mut self, cache: &Cache) -> Arc<BTreeMap<String, RuntimeClass>> {
-        let collection = collection(cache, "node.k8s.io", "runtimeclasses");
+        let collection = collection(cache, "runtimeclasses");
         let version = collection.version();
         match &self.runtime_classes {
             Some((seen, classes)) if *seen == version => Arc::clone(classes),
@@ -150,7 +150,7 @@ impl Known {
     }
 
     fn limit_ranges(&mut self, cache: &Cache, namespace: &str) -> LimitRanges {
-        let collection = collection(cache, "", "limitranges");
+        let collection = collection(cache, "limitranges");
         let version = collection.version();
         if self.limit_ranges.0 != version {
             self.limit_ranges = (version, BTreeMap::new());
@@ -182,10 +182,9 @@ impl Known {
     }
 }
 
-fn collection<'a>(cache: &'a Cache, group: &str, plural: &str) -> &'a Arc<Collection> {
-    let kind = kinds::by_resource(group, "v1", plural);
-    kind.and_then(|kind| cache.collection(kind))
-        .expect("the kinds that admission asks for are stored")
+fn collection<'a>(cache: &'a Cache, plural: &str) -> &'a Arc<Collection> {
+    let stored = cache.stored(plural);
+    stored.expect("the kinds that admission asks for are stored")
 }
 
 /// All objects that can be decoded. An object that a pod names and that is not among them does not

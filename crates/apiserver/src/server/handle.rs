@@ -54,7 +54,7 @@ pub(crate) struct Client {
 pub(crate) struct Shown {
     pub der: Arc<[u8]>,
     /// The user it names: parsed once per connection, not per request.
-    pub user: Option<User>,
+    pub user: Option<Arc<User>>,
     /// When it expires. Connections may last longer.
     pub end: Timestamp,
 }
@@ -152,9 +152,8 @@ impl Server {
         match &self.audit {
             None => response,
             Some(audit) => {
-                audit
-                    .record_response(&mut context, response, refusal.as_ref())
-                    .await
+                let recorded = audit.record_response(&mut context, response, refusal.as_ref());
+                Box::pin(recorded).await
             }
         }
     }
@@ -167,12 +166,12 @@ impl Server {
     ) -> Result<Response<Body>, Status> {
         self.wait_for_access_changes().await;
         let actor = self.identify(&context.headers, peer, context.now)?;
-        let actor = context.actor.insert(actor).clone();
+        context.actor = Some(Arc::clone(&actor));
         if let Some(audit) = &self.audit {
             audit.received(context).await?;
         }
         if let Some(other) = self.impersonated(context, &actor)? {
-            context.impersonated = Some(other);
+            context.impersonated = Some(Arc::new(other));
         }
         let user = context.impersonated.clone().unwrap_or(actor);
         self.authorize_and_record(context, &user)?;
@@ -182,9 +181,8 @@ impl Server {
         };
         let origin = peer.origin();
         if context.is_long_running() {
-            return self
-                .respond_streaming(context, &user, origin, level, request)
-                .await;
+            let streaming = self.respond_streaming(context, &user, origin, level, request);
+            return Box::pin(streaming).await;
         }
         let (_body, request) = self.receive_body(context, &user, level, request).await?;
         let request = match &self.audit {
@@ -254,9 +252,14 @@ impl Server {
     }
 
     /// The authenticated user.
-    fn identify(&self, headers: &HeaderMap, peer: &Peer, now: Timestamp) -> Result<User, Status> {
+    fn identify(
+        &self,
+        headers: &HeaderMap,
+        peer: &Peer,
+        now: Timestamp,
+    ) -> Result<Arc<User>, Status> {
         let shown = match peer {
-            Peer::Trusted(user) => return Ok(user.clone().authenticated()),
+            Peer::Trusted(user) => return Ok(Arc::new(user.clone().authenticated())),
             Peer::Socket(client) => client.shown.as_ref(),
         };
         let certificate = match shown {
@@ -270,7 +273,7 @@ impl Server {
             }
             Some(Shown {
                 user: Some(user), ..
-            }) => return Ok(user.clone()),
+            }) => return Ok(Arc::clone(user)),
             Some(shown) => Some(&*shown.der),
         };
         let protocols = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
@@ -283,10 +286,11 @@ impl Server {
             certificate,
             token: by_header.or(by_protocol.as_deref()),
         };
-        authenticate(credentials, &self.tokens, self, now).map_err(|error| {
+        let user = authenticate(credentials, &self.tokens, self, now).map_err(|error| {
             tracing::debug!(%error, "unable to authenticate the request");
             Status::unauthorized()
-        })
+        })?;
+        Ok(Arc::new(user))
     }
 
     /// The impersonated user, if impersonation is requested and allowed.
@@ -353,7 +357,8 @@ impl Server {
                 if !matches!(context.method, Method::GET | Method::HEAD) {
                     return Err(Status::method_not_allowed());
                 }
-                return self.document(path, &context.query, &context.headers).await;
+                let document = self.document(path, &context.query, &context.headers);
+                return Box::pin(document).await;
             }
         };
         let kind = kinds::by_resource(&target.group, &target.version, &target.resource);
@@ -400,7 +405,7 @@ impl Server {
                     // Streams and proxies forward the headers.
                     request.headers_mut().clone_from(&context.headers);
                 }
-                call.on_part(&context.method, request).await
+                Box::pin(call.on_part(&context.method, request)).await
             }
         }
     }
@@ -439,4 +444,25 @@ fn check_scope(kind: &Kind, target: &Target) -> Result<(), Status> {
         return Err(Status::unknown_path());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::*;
+    use crate::store::{RedbOptions, RedbStore};
+
+    /// It is copied several times per request, whichever operation it is for.
+    #[tokio::test]
+    async fn future_of_a_request_is_small() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("store.redb");
+        let store = RedbStore::open(&file, &RedbOptions::default()).unwrap();
+        let options = Options::new(folder.path().join("pki"));
+        let server = Server::open(Arc::new(store), options).await.unwrap();
+        let peer = Peer::Trusted(User::new("a", &[]));
+        let future = server.handle(Request::new(body::full("")), &peer);
+        let bytes = size_of_val(&future);
+        assert!(bytes <= 8 * 1024, "{bytes} bytes");
+    }
 }

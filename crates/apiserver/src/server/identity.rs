@@ -5,6 +5,9 @@ use crate::machinery::write::Identity;
 /// Letters and digits that cannot form words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
+/// Every request and every object gets a uid.
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// How many characters follow a `generateName`.
 const SUFFIX: usize = 5;
 
@@ -38,15 +41,16 @@ pub(crate) fn uid() -> String {
     let bits = fastrand::u128(..);
     let bits = bits & !(0xf << 76) | 0x4 << 76;
     let bits = bits & !(0x3 << 62) | 0x2 << 62;
-    let hex = format!("{bits:032x}");
-    let parts = [
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..],
-    ];
-    parts.join("-")
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bits.to_be_bytes().into_iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        for digit in [byte >> 4, byte & 0xf] {
+            text.push(char::from(DIGITS[usize::from(digit)]));
+        }
+    }
+    text
 }
 
 /// The suffix of a generated name.

@@ -36,7 +36,7 @@ use super::resets::Resets;
 use super::respond;
 use super::tls::{self, ServerCertificate, TlsError};
 use crate::auth::authority::end_of_certificate;
-use crate::auth::identity::{User, user_of_certificate};
+use crate::auth::identity::user_of_certificate;
 use crate::body::{self, Body, BodyError};
 use crate::status::Status;
 
@@ -162,7 +162,7 @@ async fn connection(shared: Shared, socket: TcpStream, address: SocketAddr) {
         let user = user_of_certificate(der).ok().flatten();
         Shown {
             der: der.as_ref().into(),
-            user: user.map(User::authenticated),
+            user: user.map(|user| Arc::new(user.authenticated())),
             end: end_of_certificate(der),
         }
     });

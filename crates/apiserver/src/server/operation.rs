@@ -10,6 +10,9 @@ use crate::status::Status;
 
 impl Call<'_> {
     /// A request about whole objects.
+    ///
+    /// Each operation is in a box of its own: a future is copied several times on its way to the
+    /// connection, and all in one it would be as large as the largest of them.
     pub(super) async fn on_object(
         &self,
         method: &Method,
@@ -23,50 +26,50 @@ impl Call<'_> {
         match (self.verb, is_named) {
             ("watch", _) => {
                 allowed(Verb::Watch)?;
-                self.watch(Some(self.target.name.as_str()).filter(|_| is_named))
-                    .await
+                let name = Some(self.target.name.as_str()).filter(|_| is_named);
+                Box::pin(self.watch(name)).await
             }
             ("get", true) | ("list", false) if self.kind.group == "metrics.k8s.io" => {
-                self.usage().await
+                Box::pin(self.usage()).await
             }
             ("get", true) => {
                 allowed(Verb::Get)?;
-                self.get().await
+                Box::pin(self.get()).await
             }
             ("list", false) => {
                 allowed(Verb::List)?;
-                self.list().await
+                Box::pin(self.list()).await
             }
             ("create", false) => {
                 allowed(Verb::Create)?;
                 let bytes = read_body(request.into_body()).await?;
                 if self.kind.storage.is_some() {
-                    return self.create(&bytes).await;
+                    return Box::pin(self.create(&bytes)).await;
                 }
                 match self.kind.kind {
-                    "Binding" => self.bind_by_body(&bytes).await,
-                    _ => self.review(&bytes).await,
+                    "Binding" => Box::pin(self.bind_by_body(&bytes)).await,
+                    _ => Box::pin(self.review(&bytes)).await,
                 }
             }
             ("update", true) => {
                 allowed(Verb::Update)?;
                 let bytes = read_body(request.into_body()).await?;
-                self.update(&bytes, Part::Main).await
+                Box::pin(self.update(&bytes, Part::Main)).await
             }
             ("patch", true) => {
                 allowed(Verb::Patch)?;
                 let bytes = read_body(request.into_body()).await?;
-                self.patch(&bytes, Part::Main).await
+                Box::pin(self.patch(&bytes, Part::Main)).await
             }
             ("delete", true) => {
                 allowed(Verb::Delete)?;
                 let bytes = read_body(request.into_body()).await?;
-                self.delete(&bytes).await
+                Box::pin(self.delete(&bytes)).await
             }
             ("deletecollection", false) => {
                 allowed(Verb::DeleteCollection)?;
                 let bytes = read_body(request.into_body()).await?;
-                self.delete_collection(&bytes).await
+                Box::pin(self.delete_collection(&bytes)).await
             }
             _ => {
                 tracing::debug!(%method, "method not allowed");
@@ -106,11 +109,7 @@ impl Call<'_> {
         };
         match (subresource.name, verb) {
             ("scale", Verb::Get) => self.get_scale().await,
-            ("log", _) => {
-                let query = request.uri().query().unwrap_or_default().to_owned();
-                drop(request);
-                self.log(&query).await
-            }
+            ("log", _) => self.log(request).await,
             ("exec" | "attach" | "portforward", _) => self.stream(request).await,
             ("proxy", _) => self.proxy(request).await,
             ("binding", _) => self.bind(&read_body(request.into_body()).await?).await,

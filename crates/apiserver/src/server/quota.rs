@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use crate::cache::{self, Object};
-use crate::kinds::{self, Kind};
+use crate::kinds::Kind;
 use crate::store::{Revision, Txn};
 
 /// Quotas with their new usage.
@@ -42,8 +42,7 @@ pub(crate) fn charge(
     object: &Value,
     old: Option<&Value>,
 ) -> Result<QuotaUpdates, String> {
-    let kind = kinds::by_resource("", "v1", "resourcequotas").expect("quotas are served");
-    let Some(collection) = call.server.cache.collection(kind) else {
+    let Some(collection) = call.server.cache.stored("resourcequotas") else {
         return Ok(QuotaUpdates::default());
     };
     let prefix = format!("{}/", call.target.namespace);

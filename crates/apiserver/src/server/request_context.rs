@@ -2,6 +2,7 @@
 //! about it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -48,9 +49,9 @@ pub(super) struct RequestContext {
     pub(super) audit_id: String,
     pub(super) annotations: Annotations,
     /// The user, once authenticated.
-    pub(super) actor: Option<User>,
+    pub(super) actor: Option<Arc<User>>,
     /// The impersonated user, once allowed.
-    pub(super) impersonated: Option<User>,
+    pub(super) impersonated: Option<Arc<User>>,
     /// The source of the request; `None` for one from this process.
     pub(super) address: Option<IpAddr>,
     /// The audit level, if the request is recorded.

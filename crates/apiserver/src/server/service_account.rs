@@ -2,10 +2,10 @@
 //!
 //! Matches v1.36 plugin/pkg/admission/serviceaccount/admission.go.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use plimsoll_core::problem::quoted;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::identity;
 
@@ -107,12 +107,13 @@ fn mount_token(spec: &mut Value) {
         }
     }
     if is_used && is_new {
-        push(&mut spec["volumes"], token_volume(&name));
+        push(&mut spec["volumes"], token_volume(name));
     }
 }
 
-fn token_volume(name: &str) -> Value {
-    json!({"name": name, "projected": {"defaultMode": 0o644, "sources": [
+/// What every token volume projects; copying it takes half as long as making it.
+static PROJECTED: LazyLock<Value> = LazyLock::new(|| {
+    json!({"defaultMode": 0o644, "sources": [
         {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
         {"configMap": {
             "name": "kube-root-ca.crt",
@@ -122,13 +123,21 @@ fn token_volume(name: &str) -> Value {
             "path": "namespace",
             "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
         }]}},
-    ]}})
+    ]})
+});
+
+fn token_volume(name: String) -> Value {
+    let mut volume = Map::new();
+    volume.insert("name".to_owned(), Value::String(name));
+    volume.insert("projected".to_owned(), PROJECTED.clone());
+    Value::Object(volume)
 }
 
 fn push(list: &mut Value, item: Value) {
     match list {
         Value::Array(items) => items.push(item),
-        other => *other = json!([item]),
+        // `json!` would copy the item.
+        other => *other = Value::Array(vec![item]),
     }
 }
 

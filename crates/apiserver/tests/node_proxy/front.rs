@@ -11,7 +11,7 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use plimsoll_apiserver::body::Body;
-use plimsoll_apiserver::node_proxy::{NodeConnector, NodeTarget};
+use plimsoll_apiserver::node_proxy::{NodeConnector, ProxyTarget};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Duration, timeout};
@@ -106,17 +106,14 @@ async fn answer(
     let path = request.uri().path().to_owned();
     let request = request.map(|body| body.map_err(std::io::Error::other).boxed_unsync());
     Ok(match path.as_str() {
-        "/log" => {
-            let query = request.uri().query().unwrap_or_default().to_owned();
-            connector.log(&query, pod, node).await
-        }
+        "/log" => connector.log(request, pod, node).await,
         "/exec" => connector.exec(request, pod, node).await,
         "/attach" => connector.attach(request, pod, node).await,
         "/portforward" => connector.port_forward(request, pod, node).await,
         _ => {
             let rest = path.strip_prefix("/nodes/").expect("a known path");
             let (target, rest) = rest.split_once("/proxy").expect("a known path");
-            let target = NodeTarget::parse(target).unwrap();
+            let target = ProxyTarget::parse(target, "node").unwrap();
             let node = node.expect("a node to proxy to");
             connector.node_proxy(request, node, &target, rest).await
         }

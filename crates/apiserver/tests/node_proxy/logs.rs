@@ -3,8 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::front::{Front, get};
 use super::node::{Node, pod};
@@ -102,5 +106,61 @@ async fn followed_log_has_backpressure_and_ends_with_its_reader() {
     }
     assert_eq!(node.seen.ended.load(Ordering::SeqCst), 0);
     drop((body, sender));
+    node.wait_for_ends(1).await;
+}
+
+#[tokio::test]
+async fn log_comes_in_messages_of_a_web_socket() {
+    let node = Node::start().await;
+    let front = Front::of(&node).await;
+    let expected = "/containerLogs/default/web/app?tailLines=5\n";
+    for (offered, is_text) in [
+        ("binary.k8s.io", false),
+        ("base64.binary.k8s.io", true),
+        ("v4.channel.k8s.io, base64.binary.k8s.io", true),
+    ] {
+        let opened = front.websocket("/log?tailLines=5", offered).await;
+        let (mut socket, chosen) = opened.unwrap();
+        assert!(offered.ends_with(&chosen), "{chosen}");
+        // The first message is empty.
+        let first = socket.next().await.unwrap().unwrap();
+        assert_eq!((first.is_text(), first.len()), (is_text, 0));
+        let mut log = Vec::new();
+        while let Some(Ok(message)) = socket.next().await {
+            match message {
+                Message::Binary(piece) => log.extend_from_slice(&piece),
+                Message::Text(piece) => log.extend(STANDARD.decode(piece.as_bytes()).unwrap()),
+                _ => {}
+            }
+        }
+        assert_eq!(String::from_utf8(log).unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn log_over_a_web_socket_is_refused_as_any_other() {
+    let node = Node::start().await;
+    let front = Front::of(&node).await;
+    for (path, protocol, code) in [
+        ("/log", "v4.channel.k8s.io", 403),
+        ("/log?tailLines=-1", "binary.k8s.io", 422),
+        ("/log?tailLines=404", "binary.k8s.io", 404),
+    ] {
+        match front.websocket(path, protocol).await {
+            Err(Error::Http(response)) => assert_eq!(response.status(), code),
+            other => panic!("{path}: {:?}", other.map(|(_, chosen)| chosen)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn node_stops_sending_when_the_reader_closes_its_web_socket() {
+    let node = Node::start().await;
+    let front = Front::of(&node).await;
+    let opened = front.websocket("/log?follow=true", "binary.k8s.io").await;
+    let (mut socket, _) = opened.unwrap();
+    while socket.next().await.unwrap().unwrap().is_empty() {}
+    socket.close(None).await.unwrap();
+    while let Some(Ok(_)) = socket.next().await {}
     node.wait_for_ends(1).await;
 }

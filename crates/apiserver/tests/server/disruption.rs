@@ -110,3 +110,56 @@ async fn dry_run_eviction_does_not_change_the_budget() {
     let conditions = pod["status"]["conditions"].as_array().unwrap();
     assert!(conditions.iter().any(|c| c["type"] == "DisruptionTarget"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unhealthy_pods_are_evicted_by_the_policy_of_their_budget() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    budget(&admin, 1).await;
+    let cases = [
+        // Policy, healthy pods of those needed, whether the pod is ready, the answer.
+        (None, (2, 2), false, 201),
+        (None, (1, 2), false, 429),
+        (None, (0, 0), false, 429),
+        (Some("IfHealthyBudget"), (2, 2), false, 201),
+        (Some("IfHealthyBudget"), (1, 2), false, 429),
+        (Some("AlwaysAllow"), (1, 2), false, 201),
+        (Some("AlwaysAllow"), (0, 0), false, 201),
+        (Some("AlwaysAllow"), (2, 2), true, 429),
+    ];
+    for (number, (policy, (healthy, needed), is_ready, code)) in cases.into_iter().enumerate() {
+        let name = format!("p{number}");
+        running_pod(&admin, &name).await;
+        if !is_ready {
+            let path = format!("{PODS}/{name}/status");
+            let mut pod = admin.get(&format!("{PODS}/{name}")).await.expect(200);
+            pod["status"]["conditions"][0]["status"] = json!("False");
+            admin.put(&path, &pod).await.expect(200);
+        }
+        let path = format!("{BUDGETS}/web");
+        let mut budget = admin.get(&path).await.expect(200);
+        budget["spec"]["unhealthyPodEvictionPolicy"] = json!(policy);
+        let mut budget = admin.put(&path, &budget).await.expect(200);
+        budget["status"] = json!({
+            "observedGeneration": budget["metadata"]["generation"], "disruptionsAllowed": 0,
+            "currentHealthy": healthy, "desiredHealthy": needed, "expectedPods": 3,
+        });
+        admin
+            .put(&format!("{path}/status"), &budget)
+            .await
+            .expect(200);
+        let eviction = eviction(&name);
+        let answer = admin
+            .post(&format!("{PODS}/{name}/eviction"), &eviction)
+            .await;
+        assert_eq!(
+            answer.code, code,
+            "{policy:?} {healthy} of {needed}, ready: {is_ready}"
+        );
+        // A pod that does not count is not charged for.
+        let budget = admin.get(&path).await.expect(200);
+        assert_eq!(budget["status"]["disruptedPods"], Value::Null);
+        let pod = admin.get(&format!("{PODS}/{name}")).await.expect(200);
+        assert_eq!(is_leaving(&pod), code == 201);
+    }
+}

@@ -104,3 +104,34 @@ async fn kubelet_reads_the_secrets_of_its_pods() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_pod_is_resized_beyond_what_its_node_has() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    admin.post(NODES, &node("n1")).await.expect(201);
+    let allocatable = json!({"status": {"allocatable": {"cpu": "2", "memory": "1Gi"}}});
+    let status = format!("{NODES}/n1/status");
+    let patched = admin.patch(&status, "merge", &allocatable).await;
+    patched.expect(200);
+    let mut pod = placed_pod("p", "n1");
+    let requests = |cpu: &str| json!({"requests": {"cpu": cpu, "memory": "64Mi"}});
+    pod["spec"]["containers"][0]["resources"] = requests("1");
+    admin.post(PODS, &pod).await.expect(201);
+    let name = pod["spec"]["containers"][0]["name"].clone();
+    let resize = async |cpu: &str| {
+        let body = json!({"spec": {"containers": [{"name": name, "resources": requests(cpu)}]}});
+        let path = format!("{PODS}/p/resize");
+        admin.patch(&path, "strategic-merge", &body).await
+    };
+    resize("2").await.expect(200);
+    let refused = resize("3").await;
+    let cause = refused.json()["details"]["causes"][0]["reason"].clone();
+    assert_eq!(cause, "NodeCapacity");
+    assert_eq!(
+        refused.refused(403, "Forbidden"),
+        "pods \"p\" is forbidden: node didn't have enough allocatable resources: cpu, requested: \
+         3000, allocatable: 2000"
+    );
+    resize("1").await.expect(200);
+}

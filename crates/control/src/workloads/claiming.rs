@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::ownership::{
-    Claim, ControllerKind, adoption_patch, claim, controller_of, release_patch,
+    Claim, ControllerKind, adoption_patch, claim, controller_of, is_selected, release_patch,
 };
 use super::writes::{Writer, is_invalid, is_not_found, message_of};
 
@@ -69,6 +69,20 @@ where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
         K: Clone + Debug + DeserializeOwned,
     {
+        self.claim_those(objects, |_| true).await
+    }
+
+    /// As [`Claimant::claim`], of the objects that are also wanted for another reason than their
+    /// labels; the others are released.
+    pub async fn claim_those<K>(
+        &self,
+        objects: Vec<Arc<K>>,
+        is_wanted: impl Fn(&K) -> bool,
+    ) -> Result<Vec<Arc<K>>, ClaimError>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + DeserializeOwned,
+    {
         let owner = self.controller.meta();
         let mut own = Vec::with_capacity(objects.len());
         let mut first_error = None;
@@ -76,7 +90,8 @@ where
         for object in objects {
             let key = Key::of(object.meta());
             let uid = object.meta().uid.as_deref().unwrap_or_default();
-            let result = match claim(owner, self.selector, object.meta()) {
+            let matches = is_selected(self.selector, object.meta()) && is_wanted(&object);
+            let result = match claim(owner, matches, object.meta()) {
                 Claim::Ignore => continue,
                 Claim::Own => {
                     own.push(object);

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use plimsoll_client::informer::Key;
 
 /// A watch that lost an event must not stop a controller without end.
-const TIMEOUT: Duration = Duration::from_mins(5);
+pub const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The expectations of one controller, by the object it works for.
 #[derive(Debug, Default)]
@@ -29,6 +29,29 @@ struct Expected {
     /// must be counted once.
     deletions: BTreeSet<String>,
     since: Instant,
+}
+
+/// What a controller orders.
+#[derive(Clone, Copy, Debug)]
+pub enum Order<'a> {
+    /// A pod is made.
+    Creation,
+    /// The pod of that name is deleted.
+    Deletion(&'a str),
+}
+
+impl Expected {
+    fn none() -> Expected {
+        Expected {
+            creations: 0,
+            deletions: BTreeSet::new(),
+            since: Instant::now(),
+        }
+    }
+
+    fn is_expired(&self) -> bool {
+        self.since.elapsed() > TIMEOUT
+    }
 }
 
 impl Expectations {
@@ -54,11 +77,26 @@ impl Expectations {
         self.lock().insert(object.clone(), expected);
     }
 
+    /// Records one more order beside those that are waited for.
+    pub fn expect_also(&self, object: &Key, order: Order<'_>) {
+        let mut objects = self.lock();
+        let expected = objects.entry(object.clone()).or_insert_with(Expected::none);
+        if expected.is_expired() {
+            *expected = Expected::none();
+        }
+        match order {
+            Order::Creation => expected.creations += 1,
+            Order::Deletion(pod) => {
+                expected.deletions.insert(pod.to_owned());
+            }
+        }
+        expected.since = Instant::now();
+    }
+
     /// Whether everything ordered for the object was seen, or waited for long enough.
     pub fn are_met(&self, object: &Key) -> bool {
         self.lock().get(object).is_none_or(|expected| {
-            expected.creations == 0 && expected.deletions.is_empty()
-                || expected.since.elapsed() > TIMEOUT
+            expected.creations == 0 && expected.deletions.is_empty() || expected.is_expired()
         })
     }
 
@@ -97,6 +135,24 @@ mod tests {
         expectations.expect(&key(), 2, []);
         expectations.created(&key(), 1);
         assert!(!expectations.are_met(&key()));
+        expectations.created(&key(), 1);
+        assert!(expectations.are_met(&key()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn orders_add_up_until_they_expire() {
+        let expectations = Expectations::default();
+        expectations.expect_also(&key(), Order::Creation);
+        expectations.expect_also(&key(), Order::Creation);
+        expectations.expect_also(&key(), Order::Deletion("p"));
+        expectations.created(&key(), 1);
+        expectations.deleted(&key(), "p");
+        assert!(!expectations.are_met(&key()));
+        expectations.created(&key(), 1);
+        assert!(expectations.are_met(&key()));
+        expectations.expect_also(&key(), Order::Deletion("lost"));
+        tokio::time::advance(Duration::from_secs(301)).await;
+        expectations.expect_also(&key(), Order::Creation);
         expectations.created(&key(), 1);
         assert!(expectations.are_met(&key()));
     }

@@ -4,11 +4,12 @@
 //! out) and one file that reads watches and carries the actions out.
 //!
 //! Reading order: `note` (events), `ownership` (controller references), `pod_state` (the state of a
-//! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `expectations` (what was
-//! ordered and not yet seen); then the kinds: `replica_set`, `deployment`, `daemon_set`, `job`,
-//! `disruption`.
+//! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
+//! back to), `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
+//! `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`, `disruption`.
 
 pub mod claiming;
+pub mod cron_job;
 pub mod daemon_set;
 pub mod deletion_order;
 pub mod deployment;
@@ -22,6 +23,8 @@ pub mod pod_owners;
 pub mod pod_state;
 pub mod pod_template;
 pub mod replica_set;
+pub mod revision;
+pub mod stateful_set;
 pub mod template_hash;
 pub mod writes;
 
@@ -59,6 +62,7 @@ impl Default for Options {
 /// Has all workload controllers run.
 pub(crate) fn supervise(loops: &Loops<'_>, options: &Options) {
     let options = || options.clone();
+    loops.keep("cronjob-controller", options(), cron_job::run);
     loops.keep("daemonset-controller", options(), daemon_set::run);
     loops.keep("deployment-controller", options(), deployment::run);
     loops.keep("disruption-controller", options(), disruption::run);
@@ -73,6 +77,7 @@ pub(crate) fn supervise(loops: &Loops<'_>, options: &Options) {
         options(),
         replica_set::run::<ReplicationController>,
     );
+    loops.keep("statefulset-controller", options(), stateful_set::run);
 }
 
 /// The objects behind shared pointers.

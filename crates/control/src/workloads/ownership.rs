@@ -64,12 +64,17 @@ pub enum Claim {
     Ignore,
 }
 
-/// Decides about one object. A controller that is being deleted takes and releases nothing.
-pub fn claim(controller: &ObjectMeta, selector: &LabelSelector, object: &ObjectMeta) -> Claim {
-    let matches = match &object.labels {
+/// Whether the selector selects the object.
+pub fn is_selected(selector: &LabelSelector, object: &ObjectMeta) -> bool {
+    match &object.labels {
         Some(labels) => selector.matches(labels),
         None => selector.matches(&std::collections::BTreeMap::new()),
-    };
+    }
+}
+
+/// Decides about one object, which the controller wants if it `matches`. A controller that is being
+/// deleted takes and releases nothing.
+pub fn claim(controller: &ObjectMeta, matches: bool, object: &ObjectMeta) -> Claim {
     let is_leaving = controller.deletion_timestamp.is_some();
     match controller_of(object) {
         Some(reference) if Some(&reference.uid) != controller.uid.as_ref() => Claim::Ignore,
@@ -170,12 +175,9 @@ mod tests {
         for (mut object, by_alive, by_leaving) in cases {
             object["namespace"] = json!("n");
             let object = meta(object);
-            assert_eq!(claim(&alive, &selector(), &object), by_alive, "{object:?}");
-            assert_eq!(
-                claim(&leaving, &selector(), &object),
-                by_leaving,
-                "{object:?}"
-            );
+            let matches = is_selected(&selector(), &object);
+            assert_eq!(claim(&alive, matches, &object), by_alive, "{object:?}");
+            assert_eq!(claim(&leaving, matches, &object), by_leaving, "{object:?}");
         }
     }
 
@@ -183,7 +185,7 @@ mod tests {
     fn orphans_of_other_namespaces_stay_where_they_are() {
         let controller = meta(json!({"name": "r", "namespace": "n", "uid": "1"}));
         let object = meta(json!({"namespace": "m", "labels": {"app": "web"}}));
-        assert_eq!(claim(&controller, &selector(), &object), Claim::Ignore);
+        assert_eq!(claim(&controller, true, &object), Claim::Ignore);
     }
 
     #[test]

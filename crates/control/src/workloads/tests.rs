@@ -1,5 +1,8 @@
 //! The loops together, on an API server in memory and with a simulated node.
 
+mod cron_job;
+mod stateful_set;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +24,10 @@ struct Running {
 
 impl Running {
     fn start() -> Running {
+        Running::start_with(&Options::default())
+    }
+
+    fn start_with(options: &Options) -> Running {
         let cluster = Cluster::new();
         let stop = CancellationToken::new();
         let informers = Informers::new(cluster.client());
@@ -30,7 +37,7 @@ impl Running {
             informers: &informers,
             stop: &stop,
         };
-        supervise(&loops, &Options::default());
+        supervise(&loops, options);
         tokio::spawn(play_node(Arc::clone(&cluster), stop.clone()));
         Running {
             cluster,
@@ -173,7 +180,7 @@ async fn failed_controller_is_restarted_and_continues() {
         })
         .await;
     let names = running.supervisor.checks();
-    assert_eq!(names.len(), 6);
+    assert_eq!(names.len(), 8);
     for (round, (name, _)) in names.into_iter().enumerate() {
         assert!(running.supervisor.end(name), "{name} does not run");
         let replicas = round + 2;

@@ -7,8 +7,8 @@
 //! Reading order: [`draft`] (the pod on its way), [`forbidden`] (how a refusal reads),
 //! [`pod_defaults`], [`limit_range`], [`overcommit`], [`pod_validation`], [`quota`], and
 //! [`pipeline`], which runs them in the API server's order. [`priority`],
-//! [`default_toleration_seconds`], [`memory_pressure_toleration`], [`daemon_set`], [`node_taints`]
-//! and [`node_admit`] stand each on its own. [`configuration`] is the file in which plugins are
+//! [`default_toleration_seconds`], [`memory_pressure_toleration`], [`daemon_set`], [`node_taints`],
+//! [`pod_resize`] and [`node_admit`] stand each on its own. [`configuration`] is the file in which plugins are
 //! configured: [`pod_security`] and [`event_rate_limit`].
 
 pub mod configuration;
@@ -25,6 +25,7 @@ pub mod node_taints;
 pub mod overcommit;
 pub mod pipeline;
 pub mod pod_defaults;
+pub mod pod_resize;
 pub mod pod_security;
 pub mod pod_validation;
 pub mod priority;

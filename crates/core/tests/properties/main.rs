@@ -3,6 +3,7 @@
 mod allocatable;
 mod cgroup;
 mod config;
+mod cron;
 mod eviction;
 mod lifecycle;
 mod limit_range;

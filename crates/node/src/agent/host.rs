@@ -6,11 +6,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use k8s_openapi::api::core::v1::{Container, Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{Container, Node, Pod, ResourceStatus, Secret};
 use plimsoll_client::events::{EventType, Occurrence, Recorder};
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::ResourceConfig;
 use plimsoll_core::cgroup::pod::pod_config;
+use plimsoll_core::devices::PodDemand;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
@@ -26,7 +27,8 @@ use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
 use super::user_namespaces::UserNamespaces;
-use crate::pods::admission::{Confinement, Facts};
+use crate::devices::DeviceManager;
+use crate::pods::admission::{Confinement, Facts, Rejection};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::{Level, Note};
 use crate::pods::spec::security::ImageUser;
@@ -59,6 +61,7 @@ pub(super) struct NodeHost {
     pub(super) shutting_down: watch::Sender<bool>,
     /// Requests an update of the QoS cgroups.
     pub(super) pods_changed: Arc<Notify>,
+    pub(super) devices: DeviceManager,
 }
 
 impl NodeHost {
@@ -172,6 +175,7 @@ impl Host for NodeHost {
             confinement: self.confinement,
             has_strict_groups: false,
             is_shutting_down: *self.shutting_down.borrow(),
+            devices: self.devices.devices(),
         }
     }
 
@@ -184,6 +188,16 @@ impl Host for NodeHost {
 
     fn host_ips(&self) -> Vec<IpAddr> {
         self.facts.ips.clone()
+    }
+
+    async fn allocate_devices(&self, pod: &Pod) -> Result<(), Rejection> {
+        let demand = PodDemand::from_api(pod);
+        let allocated = self.devices.allocate_pod(&demand).await;
+        allocated.map_err(|problem| Rejection::of_devices(&problem))
+    }
+
+    fn device_health(&self, pod: &Pod, container: &str) -> Vec<ResourceStatus> {
+        self.devices.health(uid(pod), container)
     }
 
     async fn prepare(&self, pod: &Pod) -> Result<(), PrepareError> {
@@ -232,6 +246,7 @@ impl Host for NodeHost {
         let cgroup = PodUid::from(uid(pod));
         let removed = self.with_cgroups(move |cgroups| cgroups.cgroups().remove_pod(&cgroup));
         removed.await?;
+        self.devices.release(uid(pod)).await;
         self.user_namespaces.release(uid(pod));
         self.pods_changed.notify_one();
         Ok(())
@@ -240,6 +255,7 @@ impl Host for NodeHost {
     async fn leftovers(&self, known: BTreeSet<String>) -> BTreeSet<String> {
         let on_disk = self.volumes.pods_on_disk().into_iter();
         let mut left: BTreeSet<String> = on_disk.filter(|uid| !known.contains(uid)).collect();
+        left.extend(self.devices.pods().difference(&known).cloned());
         let is_known = move |uid: &PodUid| known.contains(uid.as_str());
         let cgroups = self.with_cgroups(move |cgroups| cgroups.cgroups().empty_pods(is_known));
         match cgroups.await {
@@ -286,7 +302,13 @@ impl Host for NodeHost {
         let image = image.map_err(|error: runtime::Error| HostError::new(error.chain()))?;
         let volumes = self.volumes.mounted(uid(request.pod));
         let users = self.user_namespace(request.pod).await?;
+        let demand = PodDemand::from_api(request.pod);
+        let devices = self
+            .devices
+            .container_settings(&demand, &request.container.name);
+        let devices = devices.await.map_err(HostError::new)?;
         let input = ContainerInput {
+            devices: &devices,
             pod: request.pod,
             container: request.container,
             attempt: request.restart_count,

@@ -4,11 +4,12 @@
 //! values), `heartbeat` (reports it), `priority_lane` (reports pressure first); `prepare` (prepares the
 //! machine for pods), `credentials`, `user_namespaces` and `host` (what pod workers need), `upkeep` (periodic
 //! work), `measure`, `eviction_host` (what eviction needs), `garbage_collection` (frees disk space), `pressure`
-//! (runs both), `kubelet_api` (what the server shows), `serving` (its certificate), `tasks` (the tasks that
+//! (runs both), `kubelet_api` (what the server shows), `serving` (its certificate), `device_plugins` and `tasks` (the tasks that
 //! run as long as the agent), `vitals` (their health), `run` (starts all of it).
 
 mod conditions;
 mod credentials;
+mod device_plugins;
 mod eviction_host;
 mod garbage_collection;
 mod heartbeat;

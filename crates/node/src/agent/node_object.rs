@@ -10,13 +10,16 @@ use k8s_openapi::api::core::v1::{
     ContainerImage, DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeSpec, NodeStatus,
     NodeSystemInfo, Taint as ApiTaint,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use plimsoll_core::allocatable::{
+    Allocatable, DevicePlugins, Machine, NodeResources, Settings, compute_allocatable,
+};
 use plimsoll_core::object::node::NodeCondition;
-use plimsoll_core::object::render_resource_list;
 use plimsoll_core::object::taint::Taint;
 use plimsoll_core::object::timestamp::Timestamp;
-use plimsoll_core::resources::ResourceList;
-use serde_json::{Value, json};
+use plimsoll_core::object::{parse_resource_list, render_resource_list};
+use serde_json::{Map, Value, json};
 
 use super::conditions::compute_conditions;
 use super::system_info::architecture;
@@ -41,13 +44,36 @@ pub(super) struct NodeIdentity {
 /// What does.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeFacts {
-    pub(super) capacity: ResourceList,
-    pub(super) allocatable: ResourceList,
+    /// The resources of the machine.
+    pub(super) machine: Machine,
+    /// The reservations.
+    pub(super) settings: Settings,
+    /// The resources of device plugins.
+    pub(super) devices: DevicePlugins,
     pub(super) images: Vec<ContainerImage>,
     /// Pressure conditions that hold.
     pub(super) pressure: BTreeSet<NodeCondition>,
     /// What keeps the node from being ready.
     pub(super) not_ready: Vec<String>,
+}
+
+impl NodeFacts {
+    /// Capacity and allocatable. Resources that others have added to the capacity in the API stay, and
+    /// are allocatable as a whole.
+    fn resources(&self, previous: &NodeStatus) -> Allocatable {
+        // Quantities that cannot be read are dropped: the API server accepts none.
+        let mut unreadable = Vec::new();
+        let mut read = |list| {
+            let list = parse_resource_list("status", list, &mut unreadable);
+            // Sizes of huge pages that the kernel no longer has do not stay.
+            list.filtered(|name| name.huge_page_size().is_none())
+        };
+        let previous = NodeResources {
+            capacity: read(previous.capacity.as_ref()),
+            allocatable: read(previous.allocatable.as_ref()),
+        };
+        compute_allocatable(&self.machine, &self.settings, &self.devices, &previous)
+    }
 }
 
 impl NodeIdentity {
@@ -114,10 +140,11 @@ impl NodeIdentity {
             &facts.not_ready,
             now,
         );
+        let resources = facts.resources(previous);
         let status = NodeStatus {
             addresses: Some(self.addresses()),
-            allocatable: render_resource_list(&facts.allocatable),
-            capacity: render_resource_list(&facts.capacity),
+            allocatable: render_resource_list(&resources.allocatable()),
+            capacity: render_resource_list(&resources.capacity()),
             conditions: Some(conditions.list),
             daemon_endpoints: Some(NodeDaemonEndpoints {
                 kubelet_endpoint: Some(DaemonEndpoint {
@@ -218,13 +245,38 @@ pub(super) fn status_patch(previous: &NodeStatus, next: &NodeStatus) -> Value {
         ("allocatable", &previous.allocatable, &next.allocatable),
     ];
     for (field, before, after) in lists {
-        for gone in before.iter().flat_map(BTreeMap::keys) {
-            if !after.as_ref().is_some_and(|after| after.contains_key(gone)) {
-                status[field][gone] = Value::Null;
-            }
+        let changed = changed_resources(before.as_ref(), after.as_ref());
+        if let Some(fields) = status.as_object_mut() {
+            match changed.is_empty() {
+                true => fields.remove(field),
+                false => fields.insert(field.to_owned(), Value::Object(changed)),
+            };
         }
     }
     json!({ "status": status })
+}
+
+/// The resources that differ; null for those that are gone. The others are left out, since they may
+/// be changed in the API at the same time.
+fn changed_resources(
+    before: Option<&BTreeMap<String, Quantity>>,
+    after: Option<&BTreeMap<String, Quantity>>,
+) -> Map<String, Value> {
+    let value = |list: Option<&BTreeMap<String, Quantity>>, name: &String| {
+        list.and_then(|list| list.get(name))
+            .map(|quantity| json!(quantity))
+    };
+    let names: BTreeSet<&String> = [before, after]
+        .into_iter()
+        .flatten()
+        .flat_map(BTreeMap::keys)
+        .collect();
+    let changed = names.into_iter().filter_map(|name| {
+        let after = value(after, name);
+        let is_changed = value(before, name) != after;
+        is_changed.then(|| (name.clone(), after.unwrap_or_default()))
+    });
+    changed.collect()
 }
 
 fn render_taint(taint: &Taint) -> ApiTaint {
@@ -238,8 +290,8 @@ fn render_taint(taint: &Taint) -> ApiTaint {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_core::quantity::Quantity;
-    use plimsoll_core::resources::ResourceName;
+    use plimsoll_core::allocatable::HugePages;
+    use plimsoll_core::resources::{Bytes, ResourceName};
 
     use super::*;
 
@@ -255,52 +307,128 @@ mod tests {
         }
     }
 
-    fn with_cpu(cpu: &str) -> NodeFacts {
-        let mut list = ResourceList::new();
-        list.insert(ResourceName::CPU, cpu.parse::<Quantity>().unwrap());
+    fn with_cores(cores: i64) -> NodeFacts {
         NodeFacts {
-            capacity: list.clone(),
-            allocatable: list,
+            machine: Machine {
+                cores,
+                memory: Bytes(4 << 30),
+                ..Machine::default()
+            },
             ..NodeFacts::default()
         }
+    }
+
+    fn listed_as(status: &NodeStatus, resource: &str) -> [Option<String>; 2] {
+        [&status.capacity, &status.allocatable].map(|list| {
+            let quantity = list.as_ref().and_then(|list| list.get(resource));
+            quantity.map(|quantity| quantity.0.clone())
+        })
+    }
+
+    /// The status as it is after the patch was applied.
+    fn merged(previous: &NodeStatus, next: &NodeStatus) -> NodeStatus {
+        let mut merged = json!(previous);
+        let patch = status_patch(previous, next);
+        for field in ["capacity", "allocatable"] {
+            for (name, value) in patch["status"][field].as_object().into_iter().flatten() {
+                match value {
+                    Value::Null => {
+                        merged[field].as_object_mut().unwrap().remove(name);
+                    }
+                    value => merged[field][name] = value.clone(),
+                }
+            }
+        }
+        serde_json::from_value(merged).unwrap()
+    }
+
+    #[test]
+    fn extended_resources_of_others_stay_and_are_allocatable() {
+        let (identity, facts) = (identity(), with_cores(2));
+        let first = identity.initial(&facts, Timestamp::from_secs(1));
+        let mut status = first.status.unwrap();
+        let capacity = status.capacity.as_mut().unwrap();
+        capacity.insert("example.com/foo".to_owned(), Quantity("3".to_owned()));
+        for seconds in [11, 21] {
+            let next = identity.status(&status, &facts, Timestamp::from_secs(seconds));
+            status = merged(&status, &next.status);
+            let three = Some("3".to_owned());
+            assert_eq!(
+                listed_as(&status, "example.com/foo"),
+                [three.clone(), three]
+            );
+        }
+        // Whoever takes it out of the capacity takes it out of allocatable too.
+        status.capacity.as_mut().unwrap().remove("example.com/foo");
+        let next = identity.status(&status, &facts, Timestamp::from_secs(31));
+        assert!(is_news(&status, &next.status));
+        status = merged(&status, &next.status);
+        assert_eq!(listed_as(&status, "example.com/foo"), [None, None]);
+    }
+
+    #[test]
+    fn resources_of_device_plugins_are_listed_and_zero_when_the_plugin_is_gone() {
+        let (identity, mut facts) = (identity(), with_cores(2));
+        let gpu = ResourceName::new("example.com/gpu");
+        facts
+            .devices
+            .capacity
+            .insert(gpu.clone(), "4".parse().unwrap());
+        facts
+            .devices
+            .allocatable
+            .insert(gpu.clone(), "3".parse().unwrap());
+        let first = identity.initial(&facts, Timestamp::from_secs(1));
+        let first = first.status.unwrap();
+        let texts = |texts: [&str; 2]| texts.map(|text| Some(text.to_owned()));
+        assert_eq!(listed_as(&first, "example.com/gpu"), texts(["4", "3"]));
+        facts.devices = DevicePlugins {
+            removed: vec![gpu],
+            ..DevicePlugins::default()
+        };
+        let next = identity.status(&first, &facts, Timestamp::from_secs(11));
+        let next = merged(&first, &next.status);
+        assert_eq!(listed_as(&next, "example.com/gpu"), texts(["0", "0"]));
     }
 
     #[test]
     fn status_with_only_newer_heartbeats_is_unchanged() {
         let identity = identity();
-        let facts = with_cpu("2");
+        let facts = with_cores(2);
         let first = identity.initial(&facts, Timestamp::from_secs(1));
         let first = first.status.unwrap();
         let second = identity.status(&first, &facts, Timestamp::from_secs(11));
         assert!(!is_news(&first, &second.status));
-        let third = identity.status(&first, &with_cpu("1"), Timestamp::from_secs(11));
+        let third = identity.status(&first, &with_cores(1), Timestamp::from_secs(11));
         assert!(is_news(&first, &third.status));
     }
 
     #[test]
     fn removed_resources_are_removed_from_the_node_status() {
         let identity = identity();
-        let mut facts = with_cpu("2");
-        let gone = ResourceName::new("hugepages-2Mi");
-        facts.capacity.insert(gone, "4Mi".parse().unwrap());
+        let mut facts = with_cores(2);
+        facts.machine.huge_pages = vec![HugePages {
+            page_size: Bytes(2 << 20),
+            count: 2,
+        }];
         let before = identity
             .initial(&facts, Timestamp::from_secs(1))
             .status
             .unwrap();
-        let after = identity.status(&before, &with_cpu("2"), Timestamp::from_secs(2));
+        let after = identity.status(&before, &with_cores(2), Timestamp::from_secs(2));
         let patch = status_patch(&before, &after.status);
-        let expected = json!({ "cpu": "2", "hugepages-2Mi": null });
+        let expected = json!({ "hugepages-2Mi": null });
         assert_eq!(patch["status"]["capacity"], expected);
     }
 
     #[test]
     fn unchanged_fields_are_not_patched() {
         let mut identity = identity();
-        let before = identity.initial(&with_cpu("2"), Timestamp::from_secs(1));
+        let before = identity.initial(&with_cores(2), Timestamp::from_secs(1));
         let before = before.status.unwrap();
         let facts = NodeFacts {
             pressure: BTreeSet::from([NodeCondition::MemoryPressure]),
-            ..with_cpu("2")
+            ..with_cores(2)
         };
         let now = Timestamp::from_secs(2);
         let patched = |after: &StatusUpdate| {
@@ -320,7 +448,7 @@ mod tests {
     #[test]
     fn own_labels_are_corrected_and_others_kept_on_registration() {
         let identity = identity();
-        let mut existing = identity.initial(&with_cpu("2"), Timestamp::from_secs(1));
+        let mut existing = identity.initial(&with_cores(2), Timestamp::from_secs(1));
         let labels = existing.metadata.labels.as_mut().unwrap();
         labels.insert("team".to_owned(), "blue".to_owned());
         labels.insert("kubernetes.io/hostname".to_owned(), "other".to_owned());

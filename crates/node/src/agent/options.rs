@@ -144,6 +144,9 @@ pub struct Directories {
     pub runtime: PathBuf,
     /// The embedded runtime's images.
     pub images: PathBuf,
+    /// A path that leads to the directory where device plugins register, besides the path below
+    /// `root`.
+    pub device_plugins_link: Option<PathBuf>,
 }
 
 /// The container runtime to use.

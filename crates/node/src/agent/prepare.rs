@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use plimsoll_client::clock::Clock;
 use plimsoll_core::allocatable::{
-    Allocatable, DevicePlugins, NodeResources, Settings, compute_allocatable,
+    Allocatable, DevicePlugins, Machine, NodeResources, Settings, compute_allocatable,
 };
 use plimsoll_core::resources::{Bytes, ResourceName};
 use plimsoll_runtime::Runtime;
@@ -21,6 +22,7 @@ use super::options::{EmbeddedChoice, Options, RuntimeChoice};
 use super::settings;
 use super::user_namespaces::{UserNamespaceError, UserNamespaces};
 use super::walks::walker;
+use crate::devices::{self, DeviceManager};
 use crate::machine::{self, LocalMachine, read_local_machine};
 use crate::pods::spec::NodeFacts;
 use crate::pods::spec::security::thermal_throttle_paths;
@@ -100,6 +102,9 @@ pub enum StartError {
 /// A machine that is ready for pods.
 #[derive(Debug)]
 pub(super) struct Prepared {
+    pub(super) machine: Machine,
+    pub(super) settings: Settings,
+    /// Without devices.
     pub(super) allocatable: Allocatable,
     pub(super) cgroups: Arc<NodeCgroups>,
     pub(super) runtime: Arc<dyn Runtime>,
@@ -110,6 +115,7 @@ pub(super) struct Prepared {
     /// What walks over directories for the agent and its runtime.
     pub(super) walker: Walker,
     pub(super) user_namespaces: Arc<UserNamespaces>,
+    pub(super) devices: DeviceManager,
 }
 
 /// Takes the data directory for this agent alone, and notes what the agent is going to use of the
@@ -138,9 +144,10 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let local = read_local_machine(&options.directories.root)?;
     let machine = options.capacity.clone();
     let machine = machine.unwrap_or_else(|| local.to_shared_out());
+    let reservations = Settings::from_config(&options.config);
     let allocatable = compute_allocatable(
         &machine,
-        &Settings::from_config(&options.config),
+        &reservations,
         &DevicePlugins::default(),
         &NodeResources::default(),
     );
@@ -152,6 +159,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     make_directories(options)?;
     let walker = walker(options);
     let user_namespaces = UserNamespaces::load(&options.directories.root, &options.config)?;
+    let devices = open_devices(options)?;
     let runtime = open_runtime(options, walker.clone()).await?;
     let version = runtime.version().await;
     let version = version.map_err(|error| StartError::Runtime(error.chain()))?;
@@ -169,6 +177,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let facts = facts(options, &local, &allocatable, &cgroups);
     let cgroups = NodeCgroups::new(cgroups, &options.config, &allocatable, None);
     Ok(Prepared {
+        machine,
+        settings: reservations,
         allocatable,
         cgroups: Arc::new(cgroups),
         runtime,
@@ -177,6 +187,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
         facts,
         walker,
         user_namespaces: Arc::new(user_namespaces),
+        devices,
     })
 }
 
@@ -248,6 +259,18 @@ fn make_directories(options: &Options) -> Result<(), StartError> {
         std::fs::create_dir_all(&path).map_err(|source| StartError::Directory { path, source })?;
     }
     Ok(())
+}
+
+fn open_devices(options: &Options) -> Result<DeviceManager, StartError> {
+    let path = options.directories.root.join(devices::DIRECTORY);
+    let opened = DeviceManager::open(path.clone(), Clock::system());
+    if let Some(usual) = options.directories.device_plugins_link.as_ref()
+        && let Err(error) = devices::standard_path::link(usual, &path)
+    {
+        let usual = usual.display();
+        tracing::warn!(link = %usual, %error, "device plugins do not find the agent at the usual path");
+    }
+    opened.map_err(|source| StartError::Directory { path, source })
 }
 
 async fn open_runtime(options: &Options, walker: Walker) -> Result<Arc<dyn Runtime>, StartError> {

@@ -162,7 +162,7 @@ impl Agent {
         let sources: Arc<dyn Sources> = Arc::new(KubeSources::new(client.clone()));
         let allocatable = prepared.allocatable.allocatable();
         let root = options.directories.root.clone();
-        let volumes = Volumes::new(root, allocatable.clone(), Arc::clone(&sources))
+        let volumes = Volumes::new(root, allocatable, Arc::clone(&sources))
             .with_quotas(ProjectQuotas::configured(config));
         let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         let host = NodeHost {
@@ -182,6 +182,7 @@ impl Agent {
             confinement: confinement(options),
             shutting_down: watch::channel(false).0,
             pods_changed: Arc::new(Notify::new()),
+            devices: prepared.devices.clone(),
         };
         let host = Arc::new(host);
         let pods = Pods::new(
@@ -202,8 +203,8 @@ impl Agent {
             pods,
             health: watch::channel(RuntimeHealth::default()).0,
             prepared_facts: NodeFacts {
-                capacity: prepared.allocatable.capacity(),
-                allocatable,
+                machine: prepared.machine.clone(),
+                settings: prepared.settings.clone(),
                 ..NodeFacts::default()
             },
             runtime_name: prepared.runtime_name.clone(),
@@ -261,6 +262,7 @@ impl Agent {
             self.walker.clone(),
         ));
         let vitals = self.watch_node(options, &meter);
+        self.serve_device_plugins(options);
         self.serve(options, listener, meter, vitals.clone())?;
         heartbeat.record_event(
             EventType::Normal,
@@ -490,6 +492,7 @@ impl NodeStatusSource {
         NodeFacts {
             images: self.images.borrow().clone(),
             not_ready,
+            devices: self.host.devices.resources(),
             pressure: self.host.pressure.borrow().clone(),
             ..self.known.clone()
         }

@@ -95,6 +95,7 @@ impl Scene {
                 container_logs: self.path("data/links"),
                 runtime: self.path("data/runtime"),
                 images: self.path("data/images"),
+                device_plugins_link: None,
             },
             system_root: "/".into(),
             // It is never asked to run anything.

@@ -5,13 +5,13 @@ use std::fmt::Debug;
 use std::net::IpAddr;
 
 use async_trait::async_trait;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceStatus};
 use plimsoll_core::resources::Bytes;
 use plimsoll_runtime::wire::{
     AuthConfig, ContainerConfig, ImageSpec, LinuxContainerResources, PodSandboxConfig,
 };
 
-use super::admission::Facts;
+use super::admission::{Facts, Rejection};
 use super::note::Note;
 
 /// Why the host did not do what was asked.
@@ -82,6 +82,12 @@ pub trait Host: Debug + Send + Sync {
     async fn network_problem(&self) -> Option<String>;
     /// The addresses of the node, the primary one first.
     fn host_ips(&self) -> Vec<IpAddr>;
+
+    /// Gives the containers of a pod of which nothing runs their devices, or says why the node does not
+    /// take the pod.
+    async fn allocate_devices(&self, pod: &Pod) -> Result<(), Rejection>;
+    /// The health of a container's devices.
+    fn device_health(&self, pod: &Pod, container: &str) -> Vec<ResourceStatus>;
 
     /// Makes the pod's cgroup, directories and volumes, or brings them up to date.
     async fn prepare(&self, pod: &Pod) -> Result<(), PrepareError>;

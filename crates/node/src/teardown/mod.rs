@@ -173,6 +173,7 @@ fn purge(options: &Options, footprints: &[Footprint], removal: &mut Removal) -> 
         removal.problems.push(problem);
     }
     for footprint in footprints {
+        removal.remove_device_plugins_link(&footprint.root);
         removal.remove_root(&options.data_dir, &footprint.root);
     }
     data::remove(&options.data_dir, &mut removal.problems)

@@ -20,6 +20,7 @@ use super::pods::{Ownership, stop_all};
 use super::survey::{detect, images_dir, log_folders, log_links, mounts, own_cgroup, runtime_dir};
 use super::{Options, data};
 use crate::agent::{chain, walks_cgroup};
+use crate::devices::{self, standard_path};
 use crate::volumes::removal::remove_tree;
 
 /// How long an agent may take to end. It stops its servers, and waits for writes that are under way.
@@ -251,11 +252,21 @@ impl Removal {
         }
     }
 
+    /// Removes the link to the directory where device plugins register.
+    pub(super) fn remove_device_plugins_link(&mut self, root: &Path) {
+        let usual = Path::new(standard_path::STANDARD);
+        if let Err(error) = standard_path::unlink(usual, &root.join(devices::DIRECTORY)) {
+            self.problems.push(data::describe(usual, &error));
+        }
+    }
+
     /// Removes what pods kept in volumes where that is not in the data directory.
     pub(super) fn remove_root(&mut self, data_dir: &Path, root: &Path) {
         if !root.starts_with(data_dir) {
             self.remove_tree(&root.join("pods"));
             self.remove_tree(&root.join("decisions"));
+            self.remove_tree(&root.join(devices::DIRECTORY));
+            self.remove_tree(&root.join(devices::pod_resources::DIRECTORY));
             // Fails while there is something else in it.
             let _ = fs::remove_dir(root);
         }

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use k8s_openapi::api::core::v1::{Container, Node, Pod};
+use k8s_openapi::api::core::v1::{Container, Node, Pod, ResourceStatus};
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::object::node::NodeView;
 use plimsoll_core::object::taint::ComparisonOperators;
 use plimsoll_node::pods::Host;
-use plimsoll_node::pods::admission::Facts;
+use plimsoll_node::pods::admission::{Facts, Rejection};
 use plimsoll_node::pods::host::{ContainerRequest, HostError, MemoryUsage, PrepareError, Resource};
 use plimsoll_node::pods::note::Note;
 use plimsoll_node::pods::plan::Amounts;
@@ -28,6 +28,10 @@ pub(crate) struct FakeHost {
     pub(crate) resized: Mutex<Vec<Resource>>,
     /// Resources in use.
     pub(crate) memory: Mutex<MemoryUsage>,
+    /// Why pods get no devices, if they get none.
+    pub(crate) no_devices: Mutex<Option<Rejection>>,
+    /// The devices of every container.
+    pub(crate) devices: Mutex<Vec<ResourceStatus>>,
 }
 
 impl FakeHost {
@@ -68,6 +72,7 @@ impl Host for FakeHost {
             confinement: Default::default(),
             has_strict_groups: false,
             is_shutting_down: false,
+            devices: Default::default(),
         }
     }
 
@@ -77,6 +82,14 @@ impl Host for FakeHost {
 
     fn host_ips(&self) -> Vec<IpAddr> {
         vec!["192.168.0.1".parse().unwrap()]
+    }
+
+    async fn allocate_devices(&self, _pod: &Pod) -> Result<(), Rejection> {
+        self.no_devices.lock().unwrap().clone().map_or(Ok(()), Err)
+    }
+
+    fn device_health(&self, _pod: &Pod, _container: &str) -> Vec<ResourceStatus> {
+        self.devices.lock().unwrap().clone()
     }
 
     async fn prepare(&self, _pod: &Pod) -> Result<(), PrepareError> {

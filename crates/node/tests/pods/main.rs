@@ -5,6 +5,7 @@
 mod any_order;
 mod apiserver;
 mod clock;
+mod devices;
 mod failures;
 mod fake_api;
 mod fake_host;

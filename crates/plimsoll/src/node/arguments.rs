@@ -13,6 +13,7 @@ use plimsoll_core::config::{NodeConfig, Profile, parse_taint, read_file};
 use plimsoll_core::object::syntax::check_dns_subdomain;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_node::agent::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
+use plimsoll_node::devices::standard_path::STANDARD;
 use plimsoll_node::preflight::Subject;
 use plimsoll_runtime::image::MaxImageSize;
 
@@ -335,6 +336,7 @@ fn directories(data_dir: &Path, config: &NodeConfig) -> Result<Directories> {
         container_logs,
         runtime: data_dir.join("runtime"),
         images: data_dir.join("images"),
+        device_plugins_link: is_default.then(|| STANDARD.into()),
         data: data_dir,
     })
 }

@@ -13,6 +13,7 @@ mod target;
 
 mod adoption;
 mod chaos;
+mod cron_jobs;
 mod daemon_sets;
 mod deletion;
 mod drain;
@@ -21,6 +22,8 @@ mod jobs;
 mod leadership;
 mod preemption;
 mod quota;
+mod replication_controllers;
 mod rollout;
 mod second_scheduler;
 mod silent_node;
+mod stateful_sets;

@@ -21,6 +21,7 @@ mod clock_of_the_node;
 mod clock_of_the_server;
 mod confinement;
 mod demo;
+mod devices;
 mod down;
 mod explain;
 mod figures;

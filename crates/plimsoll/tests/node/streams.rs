@@ -16,6 +16,7 @@ on_both_runtimes!(
     containers_are_attached_to,
     files_are_copied,
     ports_are_forwarded,
+    pods_are_reached_by_proxy,
 );
 
 /// A kubectl that is ended when dropped.
@@ -200,4 +201,22 @@ fn ports_are_forwarded(cluster: &mut Cluster) {
         });
         assert!(answer.ends_with("welcome\n"), "{answer}");
     }
+}
+
+fn pods_are_reached_by_proxy(cluster: &mut Cluster) {
+    let script = "mkdir /www; echo hello > /www/index.html; exec httpd -f -p 8080 -h /www";
+    let mut web = container("main", script);
+    web["ports"] = json!([{ "containerPort": 8080 }]);
+    cluster.run(&pod("web", &[web]));
+    let raw = |name: &str, path: &str| {
+        format!("get --raw /api/v1/namespaces/default/pods/{name}/proxy{path}")
+    };
+    cluster.shows(&raw("web", "/"), "hello\n");
+    cluster.shows(&raw("http:web:8080", "/index.html"), "hello\n");
+    let refused = cluster.try_kubectl(&raw("web:8081", "/"));
+    let problem = "error trying to reach service: dial tcp";
+    assert!(refused.stderr.contains(problem), "{refused:?}");
+    let missing = cluster.try_kubectl(&raw("none", "/"));
+    let problem = "pods \"none\" not found";
+    assert!(missing.stderr.contains(problem), "{missing:?}");
 }

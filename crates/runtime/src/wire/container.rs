@@ -180,6 +180,14 @@ pub struct ContainerConfig {
     pub tty: bool,
     #[prost(message, optional, tag = "15")]
     pub linux: Option<LinuxContainerConfig>,
+    #[prost(message, repeated, tag = "17")]
+    pub cdi_devices: Vec<CdiDevice>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub struct CdiDevice {
+    #[prost(string, tag = "1")]
+    pub name: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -20,7 +20,7 @@ pub(super) fn fields_of_created(
     empty: &Value,
     new: &Value,
     excluded: &FieldSet,
-    never_owned: &FieldSet,
+    never_owned: &FieldKeys,
 ) -> Map<String, Value> {
     let mut fields = fields_within(atom, Some(empty), new, Some(excluded));
     remove_fields(&mut fields, never_owned);
@@ -57,8 +57,8 @@ fn fields_within(
             return fields;
         };
         // The zero object has no list items, so each item is new.
-        for (element, items) in group(atom, items_of(Some(new))).1 {
-            let within = match items.as_slice() {
+        let mut own = |element: PathElement, items: &[&Value]| {
+            let within = match items {
                 [only] => owned_at(inner, None, only, None).within,
                 // Items that share a key are owned as one.
                 _ => Map::new(),
@@ -68,6 +68,18 @@ fn fields_within(
                 within,
             };
             put(&mut fields, element.render(), owned);
+        };
+        match items_of(Some(new)) {
+            [only] => {
+                if let Ok(element) = atom.element(only) {
+                    own(element, &[only]);
+                }
+            }
+            items => {
+                for (element, items) in group(atom, items).1 {
+                    own(element, &items);
+                }
+            }
         }
         return fields;
     }
@@ -108,11 +120,29 @@ fn field_key(name: &str) -> String {
     key
 }
 
+/// A set of fields as the keys of FieldsV1.
+#[derive(Debug)]
+pub(super) struct FieldKeys {
+    members: Vec<String>,
+    children: Vec<(String, FieldKeys)>,
+}
+
+impl FieldKeys {
+    pub(super) fn of(set: &FieldSet) -> FieldKeys {
+        let children = set.children.iter();
+        FieldKeys {
+            members: set.members.iter().map(PathElement::render).collect(),
+            children: children
+                .map(|(element, within)| (element.render(), FieldKeys::of(within)))
+                .collect(),
+        }
+    }
+}
+
 /// Removes the members of a set; those within them stay.
-fn remove_fields(fields: &mut Map<String, Value>, set: &FieldSet) {
-    for element in &set.members {
-        let key = element.render();
-        let is_bare = match fields.get_mut(&key) {
+fn remove_fields(fields: &mut Map<String, Value>, set: &FieldKeys) {
+    for key in &set.members {
+        let is_bare = match fields.get_mut(key) {
             Some(Value::Object(within)) => {
                 within.remove(".");
                 within.is_empty()
@@ -120,18 +150,17 @@ fn remove_fields(fields: &mut Map<String, Value>, set: &FieldSet) {
             _ => false,
         };
         if is_bare {
-            fields.remove(&key);
+            fields.remove(key);
         }
     }
-    for (element, others) in &set.children {
-        let key = element.render();
-        if let Some(Value::Object(within)) = fields.get_mut(&key) {
+    for (key, others) in &set.children {
+        if let Some(Value::Object(within)) = fields.get_mut(key) {
             let was_empty = within.is_empty();
             remove_fields(within, others);
             // A field that is owned with nothing within is encoded in the same way as one that has
             // lost everything within.
             if within.is_empty() && !was_empty {
-                fields.remove(&key);
+                fields.remove(key);
             } else if within.len() == 1 && within.contains_key(".") {
                 within.clear();
             }

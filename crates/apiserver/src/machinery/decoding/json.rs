@@ -215,7 +215,10 @@ impl<'a> Parser<'a> {
         let plain = self.plain_text();
         if self.peek() == Some(b'"') {
             self.at += 1;
-            return Ok(String::from_utf8_lossy(plain));
+            return Ok(match std::str::from_utf8(plain) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => String::from_utf8_lossy(plain),
+            });
         }
         let mut bytes = plain.to_vec();
         loop {

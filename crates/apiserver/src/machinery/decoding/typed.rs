@@ -5,7 +5,6 @@
 //! ends decoding at once.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use plimsoll_core::problem::quoted;
 use plimsoll_core::quantity::Quantity;
@@ -51,18 +50,24 @@ pub(super) fn read(document: &Document<'_>, id: StructId) -> Result<Read, String
 type Fatal = String;
 
 #[derive(Default)]
-struct Reader {
+struct Reader<'a> {
     /// The struct whose field is decoded, and the fields down to it, as errors name them.
     owner: &'static str,
     fields: Vec<&'static str>,
     /// The path down to the value, as strict errors name it.
-    path: String,
+    path: Vec<Step<'a>>,
     first_error: Option<String>,
     strict: Vec<String>,
 }
 
-impl Reader {
-    fn value(&mut self, document: &Document<'_>, ty: &'static Type) -> Result<Value, Fatal> {
+/// A step of a path, which becomes text for an error only.
+enum Step<'a> {
+    Member(&'a str),
+    Item(usize),
+}
+
+impl<'a> Reader<'a> {
+    fn value(&mut self, document: &'a Document<'_>, ty: &'static Type) -> Result<Value, Fatal> {
         let found = match document {
             Document::Null => ty,
             _ => ty.pointee(),
@@ -105,7 +110,7 @@ impl Reader {
 
     fn object(
         &mut self,
-        members: &[(Cow<'_, str>, Document<'_>)],
+        members: &'a [(Cow<'_, str>, Document<'_>)],
         fields: &'static Struct,
     ) -> Result<Value, Fatal> {
         let mut object = Map::new();
@@ -116,13 +121,19 @@ impl Reader {
                 self.save_strict("unknown field", key);
                 continue;
             };
-            if seen.contains(&field.name) {
+            let is_duplicate = seen.contains(&field.name);
+            if is_duplicate {
                 self.save_strict("duplicate field", key);
+            } else {
+                seen.push(field.name);
             }
-            seen.push(field.name);
             self.enter(fields, field);
             let value = self.value(value, &field.ty)?;
-            merge(&mut object, field.name, value);
+            if is_duplicate {
+                merge(&mut object, field.name, value);
+            } else if !value.is_null() {
+                object.insert(field.name.to_owned(), value);
+            }
             self.owner = owner;
             self.fields.truncate(depth);
             self.path.truncate(path);
@@ -134,12 +145,12 @@ impl Reader {
         self.fields.extend(&field.embedded_in);
         self.owner = fields.name;
         self.fields.push(field.name);
-        self.push_key(field.name);
+        self.path.push(Step::Member(field.name));
     }
 
     fn map(
         &mut self,
-        members: &[(Cow<'_, str>, Document<'_>)],
+        members: &'a [(Cow<'_, str>, Document<'_>)],
         of: &'static Type,
     ) -> Result<Value, Fatal> {
         let mut object = Map::new();
@@ -148,7 +159,7 @@ impl Reader {
             if object.contains_key(&**key) {
                 self.save_strict("duplicate field", key);
             }
-            self.push_key(key);
+            self.path.push(Step::Member(key));
             let value = self.value(value, of)?;
             object.insert(key.clone().into_owned(), value);
             self.path.truncate(path);
@@ -156,12 +167,11 @@ impl Reader {
         Ok(Value::Object(object))
     }
 
-    fn list(&mut self, items: &[Document<'_>], of: &'static Type) -> Result<Value, Fatal> {
+    fn list(&mut self, items: &'a [Document<'_>], of: &'static Type) -> Result<Value, Fatal> {
         let mut list = Vec::with_capacity(items.len());
         let path = self.path.len();
         for (index, item) in items.iter().enumerate() {
-            // Writing into a text cannot fail.
-            let _ = write!(self.path, "[{index}]");
+            self.path.push(Step::Item(index));
             list.push(self.value(item, of)?);
             self.path.truncate(path);
         }
@@ -216,26 +226,24 @@ impl Reader {
         if self.strict.len() >= MAX_STRICT {
             return;
         }
-        let path = match self.path.as_str() {
-            "" => quoted(key),
-            path => quoted(&format!("{path}.{key}")),
-        };
+        let mut path = String::new();
+        for step in self.path.iter().chain(&[Step::Member(key)]) {
+            match step {
+                Step::Member(name) if path.is_empty() => path.push_str(name),
+                Step::Member(name) => path.extend([".", name]),
+                Step::Item(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        let path = quoted(&path);
         let finding = format!("{what} {path}");
         if !self.strict.contains(&finding) {
             self.strict.push(finding);
         }
     }
-
-    fn push_key(&mut self, key: &str) {
-        if !self.path.is_empty() {
-            self.path.push('.');
-        }
-        self.path.push_str(key);
-    }
 }
 
-/// Stores a value; an existing struct or map keeps members that the later one does not have,
-/// because Go decodes into the existing value.
+/// Stores the value of a duplicate field; an existing struct or map keeps members that the later one
+/// does not have, because Go decodes into the existing value.
 fn merge(object: &mut Map<String, Value>, name: &str, value: Value) {
     match (object.get_mut(name), value) {
         (Some(Value::Object(old)), Value::Object(new)) => old.extend(new),

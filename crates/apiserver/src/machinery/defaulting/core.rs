@@ -12,50 +12,50 @@ use super::{Object, child, default, text};
 /// Amounts are kept in thousandths; smaller parts are rounded up.
 const MILLI: i32 = -3;
 
-pub(super) fn apply(name: &str, object: &mut Object) {
-    match name {
-        "Secret" => default(object, "type", "Opaque"),
-        "Namespace" => label_namespace(object),
-        "NamespaceStatus" => default(object, "phase", "Active"),
-        "NodeStatus" => {
-            if let Some(capacity) = object.get("capacity").cloned() {
-                default(object, "allocatable", capacity);
+pub(super) fn of(name: &str) -> Option<fn(&mut Object)> {
+    Some(match name {
+        "Secret" => |secret| default(secret, "type", "Opaque"),
+        "Namespace" => label_namespace,
+        "NamespaceStatus" => |status| default(status, "phase", "Active"),
+        "NodeStatus" => |status| {
+            if let Some(capacity) = status.get("capacity").cloned() {
+                default(status, "allocatable", capacity);
             }
-        }
-        "LimitRange" => limit_range(object),
-        "ReplicationController" => replication_controller(object),
-        "Service" => service(object),
-        "PersistentVolume" => {
-            default(child(object, "status"), "phase", "Pending");
-            let spec = child(object, "spec");
+        },
+        "LimitRange" => limit_range,
+        "ReplicationController" => replication_controller,
+        "Service" => service,
+        "PersistentVolume" => |volume| {
+            default(child(volume, "status"), "phase", "Pending");
+            let spec = child(volume, "spec");
             default(spec, "persistentVolumeReclaimPolicy", "Retain");
             default(spec, "volumeMode", "Filesystem");
-        }
-        "PersistentVolumeClaim" => default(child(object, "status"), "phase", "Pending"),
-        "PersistentVolumeClaimSpec" => default(object, "volumeMode", "Filesystem"),
-        "EndpointPort" => default(object, "protocol", "TCP"),
-        _ => {}
-    }
+        },
+        "PersistentVolumeClaim" => |claim| default(child(claim, "status"), "phase", "Pending"),
+        "PersistentVolumeClaimSpec" => |spec| default(spec, "volumeMode", "Filesystem"),
+        "EndpointPort" => |port| default(port, "protocol", "TCP"),
+        _ => return None,
+    })
 }
 
-/// Rounds the amounts of each resource list in the struct.
-pub(super) fn round_resource_lists(fields: &Struct, object: &mut Object) {
-    for (name, value) in object {
-        let Some(field) = fields.field(name) else {
-            continue;
-        };
-        let Shape::Map(of) = &field.ty.shape else {
-            continue;
-        };
-        if matches!(of.shape, Shape::Quantity) {
-            for amount in value
-                .as_object_mut()
-                .into_iter()
-                .flat_map(Object::values_mut)
-            {
-                round(amount);
-            }
-        }
+/// The fields of a struct that are lists of resources.
+pub(super) fn resource_lists(fields: &Struct) -> Vec<&'static str> {
+    let is_list = |shape: &Shape| match shape {
+        Shape::Map(of) => matches!(of.shape, Shape::Quantity),
+        _ => false,
+    };
+    let lists = fields
+        .fields
+        .iter()
+        .filter(|field| is_list(&field.ty.shape));
+    lists.map(|field| field.name).collect()
+}
+
+/// Rounds the amounts of a resource list.
+pub(super) fn round_amounts(object: &mut Object, list: &str) {
+    let amounts = object.get_mut(list).and_then(Value::as_object_mut);
+    for amount in amounts.into_iter().flat_map(Object::values_mut) {
+        round(amount);
     }
 }
 

@@ -18,36 +18,55 @@ mod workload;
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::kinds::GroupVersionKind;
-use crate::machinery::schema::{StructId, schema, walk};
+use crate::machinery::schema::{Visits, schema};
 
 /// A struct that gets its defaults.
 type Object = Map<String, Value>;
+
+/// The defaults of a type of struct.
+struct Defaults {
+    set: Option<fn(&mut Object)>,
+    /// The fields that are lists of resources.
+    amounts: Vec<&'static str>,
+}
+
+static DEFAULTS: LazyLock<Visits<Defaults>> = LazyLock::new(|| {
+    Visits::new(|fields| {
+        let defaults = Defaults {
+            set: defaults_of(fields.package, fields.name),
+            amounts: core::resource_lists(fields),
+        };
+        (defaults.set.is_some() || !defaults.amounts.is_empty()).then_some(defaults)
+    })
+});
+
+fn defaults_of(package: &str, name: &str) -> Option<fn(&mut Object)> {
+    match package {
+        "core" => core::of(name)
+            .or_else(|| pod::of(name))
+            .or_else(|| volume::of(name)),
+        "apps" | "batch" => workload::of(name),
+        package => other::of(package, name),
+    }
+}
 
 /// Sets the defaults of a kind that has any. The object must be canonical.
 ///
 /// Matches v1.36 pkg/apis/*/v1/defaults.go and the `+default` markers of the types.
 pub fn apply_defaults(of: GroupVersionKind, object: &mut Value) {
-    if let Some(id) = schema().of(of) {
-        apply_defaults_of_type(id, object);
-    }
-}
-
-fn apply_defaults_of_type(id: StructId, object: &mut Value) {
-    walk(id, object, &mut |fields, members| {
-        let name = fields.name;
-        match fields.package {
-            "core" => {
-                core::apply(name, members);
-                pod::apply(name, members);
-                volume::apply(name, members);
-            }
-            "apps" | "batch" => workload::apply(name, members),
-            package => other::apply(package, name, members),
+    let Some(id) = schema().of(of) else { return };
+    DEFAULTS.walk(id, object, &|defaults, members| {
+        if let Some(set) = defaults.set {
+            set(members);
         }
-        core::round_resource_lists(fields, members);
+        for list in &defaults.amounts {
+            core::round_amounts(members, list);
+        }
     });
 }
 

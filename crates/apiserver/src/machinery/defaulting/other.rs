@@ -6,23 +6,25 @@ use super::{Object, child, default, text};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(super) fn apply(package: &str, name: &str, object: &mut Object) {
-    match (package, name) {
+pub(super) fn of(package: &str, name: &str) -> Option<fn(&mut Object)> {
+    Some(match (package, name) {
         ("scheduling", "PriorityClass") => {
-            default(object, "preemptionPolicy", "PreemptLowerPriority")
+            |class| default(class, "preemptionPolicy", "PreemptLowerPriority")
         }
-        ("rbac", "ClusterRoleBinding") | ("rbac", "RoleBinding") => {
-            set_if_empty(child(object, "roleRef"), "apiGroup", RBAC_GROUP);
+        ("rbac", "ClusterRoleBinding" | "RoleBinding") => {
+            |binding| set_if_empty(child(binding, "roleRef"), "apiGroup", RBAC_GROUP)
         }
-        ("rbac", "Subject") if ["User", "Group"].contains(&text(object, "kind")) => {
-            default(object, "apiGroup", RBAC_GROUP);
-        }
-        ("storage", "StorageClass") => {
-            default(object, "reclaimPolicy", "Delete");
-            default(object, "volumeBindingMode", "Immediate");
-        }
-        ("storage", "CSIDriver") => {
-            let spec = child(object, "spec");
+        ("rbac", "Subject") => |subject| {
+            if ["User", "Group"].contains(&text(subject, "kind")) {
+                default(subject, "apiGroup", RBAC_GROUP);
+            }
+        },
+        ("storage", "StorageClass") => |class| {
+            default(class, "reclaimPolicy", "Delete");
+            default(class, "volumeBindingMode", "Immediate");
+        },
+        ("storage", "CSIDriver") => |driver| {
+            let spec = child(driver, "spec");
             default(spec, "attachRequired", true);
             default(spec, "podInfoOnMount", false);
             default(spec, "storageCapacity", false);
@@ -30,16 +32,16 @@ pub(super) fn apply(package: &str, name: &str, object: &mut Object) {
             default(spec, "volumeLifecycleModes", json!(["Persistent"]));
             default(spec, "requiresRepublish", false);
             default(spec, "seLinuxMount", false);
-        }
-        ("resource", "ExactDeviceRequest") | ("resource", "DeviceSubRequest") => {
-            default(object, "allocationMode", "ExactCount");
-            if text(object, "allocationMode") == "ExactCount" {
-                default(object, "count", 1);
+        },
+        ("resource", "ExactDeviceRequest" | "DeviceSubRequest") => |request| {
+            default(request, "allocationMode", "ExactCount");
+            if text(request, "allocationMode") == "ExactCount" {
+                default(request, "count", 1);
             }
-        }
-        ("resource", "DeviceToleration") => default(object, "operator", "Equal"),
-        ("resource", "Device") => {
-            let mappings = object.get_mut("nodeAllocatableResourceMappings");
+        },
+        ("resource", "DeviceToleration") => |toleration| default(toleration, "operator", "Equal"),
+        ("resource", "Device") => |device| {
+            let mappings = device.get_mut("nodeAllocatableResourceMappings");
             let mappings = mappings.and_then(Value::as_object_mut).into_iter();
             for mapping in mappings
                 .flat_map(Object::values_mut)
@@ -47,10 +49,10 @@ pub(super) fn apply(package: &str, name: &str, object: &mut Object) {
             {
                 default(mapping, "allocationMultiplier", "1");
             }
-        }
-        ("autoscaling", "HorizontalPodAutoscalerSpec") => default(object, "minReplicas", 1),
-        _ => {}
-    }
+        },
+        ("autoscaling", "HorizontalPodAutoscalerSpec") => |spec| default(spec, "minReplicas", 1),
+        _ => return None,
+    })
 }
 
 /// For fields that are printed even when empty.

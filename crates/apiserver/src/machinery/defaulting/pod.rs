@@ -8,40 +8,42 @@ use serde_json::{Value, json};
 use super::image::default_pull_policy;
 use super::{Object, child, default, text};
 
-pub(super) fn apply(name: &str, object: &mut Object) {
-    match name {
-        "Pod" => pod(object),
-        "PodSpec" => {
-            default(object, "dnsPolicy", "ClusterFirst");
-            default(object, "restartPolicy", "Always");
-            default(object, "securityContext", json!({}));
-            default(object, "terminationGracePeriodSeconds", 30);
-            default(object, "schedulerName", "default-scheduler");
-        }
-        "Container" | "EphemeralContainer" => {
-            let policy = default_pull_policy(text(object, "image"));
-            default(object, "imagePullPolicy", policy);
-            default(object, "terminationMessagePath", "/dev/termination-log");
-            default(object, "terminationMessagePolicy", "File");
-        }
-        "ContainerPort" => default(object, "protocol", "TCP"),
-        "FileKeySelector" => default(object, "optional", false),
-        "Probe" => {
-            default(object, "timeoutSeconds", 1);
-            default(object, "periodSeconds", 10);
-            default(object, "successThreshold", 1);
-            default(object, "failureThreshold", 3);
-        }
-        "GRPCAction" if object.get("service").is_none_or(Value::is_null) => {
-            object.insert("service".to_owned(), Value::from(""));
-        }
-        "HTTPGetAction" => {
-            default(object, "path", "/");
-            default(object, "scheme", "HTTP");
-        }
-        "ObjectFieldSelector" => default(object, "apiVersion", "v1"),
-        _ => {}
-    }
+pub(super) fn of(name: &str) -> Option<fn(&mut Object)> {
+    Some(match name {
+        "Pod" => pod,
+        "PodSpec" => |spec| {
+            default(spec, "dnsPolicy", "ClusterFirst");
+            default(spec, "restartPolicy", "Always");
+            default(spec, "securityContext", Object::new());
+            default(spec, "terminationGracePeriodSeconds", 30);
+            default(spec, "schedulerName", "default-scheduler");
+        },
+        "Container" | "EphemeralContainer" => |container| {
+            let policy = default_pull_policy(text(container, "image"));
+            default(container, "imagePullPolicy", policy);
+            default(container, "terminationMessagePath", "/dev/termination-log");
+            default(container, "terminationMessagePolicy", "File");
+        },
+        "ContainerPort" => |port| default(port, "protocol", "TCP"),
+        "FileKeySelector" => |selector| default(selector, "optional", false),
+        "Probe" => |probe| {
+            default(probe, "timeoutSeconds", 1);
+            default(probe, "periodSeconds", 10);
+            default(probe, "successThreshold", 1);
+            default(probe, "failureThreshold", 3);
+        },
+        "GRPCAction" => |action| {
+            if action.get("service").is_none_or(Value::is_null) {
+                action.insert("service".to_owned(), Value::from(""));
+            }
+        },
+        "HTTPGetAction" => |action| {
+            default(action, "path", "/");
+            default(action, "scheme", "HTTP");
+        },
+        "ObjectFieldSelector" => |selector| default(selector, "apiVersion", "v1"),
+        _ => return None,
+    })
 }
 
 /// The defaults of pods that templates of pods do not have.

@@ -8,35 +8,35 @@ use super::{Object, default, text};
 /// Files of volumes that hold API data are readable by all: 0644.
 const DEFAULT_MODE: i32 = 0o644;
 
-pub(super) fn apply(name: &str, object: &mut Object) {
-    match name {
-        "Volume" => volume(object),
+pub(super) fn of(name: &str) -> Option<fn(&mut Object)> {
+    Some(match name {
+        "Volume" => volume,
         "SecretVolumeSource"
         | "ConfigMapVolumeSource"
         | "DownwardAPIVolumeSource"
-        | "ProjectedVolumeSource" => default(object, "defaultMode", DEFAULT_MODE),
-        "ServiceAccountTokenProjection" => default(object, "expirationSeconds", 3600),
-        "HostPathVolumeSource" => default(object, "type", ""),
+        | "ProjectedVolumeSource" => |source| default(source, "defaultMode", DEFAULT_MODE),
+        "ServiceAccountTokenProjection" => |token| default(token, "expirationSeconds", 3600),
+        "HostPathVolumeSource" => |source| default(source, "type", ""),
         "ISCSIVolumeSource" | "ISCSIPersistentVolumeSource" => {
-            default(object, "iscsiInterface", "default");
+            |source| default(source, "iscsiInterface", "default")
         }
-        "RBDVolumeSource" | "RBDPersistentVolumeSource" => {
-            default(object, "pool", "rbd");
-            default(object, "user", "admin");
-            default(object, "keyring", "/etc/ceph/keyring");
-        }
-        "AzureDiskVolumeSource" => {
-            default(object, "cachingMode", "ReadWrite");
-            default(object, "fsType", "ext4");
-            default(object, "readOnly", false);
-            default(object, "kind", "Shared");
-        }
-        "ScaleIOVolumeSource" | "ScaleIOPersistentVolumeSource" => {
-            default(object, "storageMode", "ThinProvisioned");
-            default(object, "fsType", "xfs");
-        }
-        _ => {}
-    }
+        "RBDVolumeSource" | "RBDPersistentVolumeSource" => |source| {
+            default(source, "pool", "rbd");
+            default(source, "user", "admin");
+            default(source, "keyring", "/etc/ceph/keyring");
+        },
+        "AzureDiskVolumeSource" => |source| {
+            default(source, "cachingMode", "ReadWrite");
+            default(source, "fsType", "ext4");
+            default(source, "readOnly", false);
+            default(source, "kind", "Shared");
+        },
+        "ScaleIOVolumeSource" | "ScaleIOPersistentVolumeSource" => |source| {
+            default(source, "storageMode", "ThinProvisioned");
+            default(source, "fsType", "xfs");
+        },
+        _ => return None,
+    })
 }
 
 /// A volume without a source is an empty directory.

@@ -4,25 +4,27 @@ use serde_json::{Value, json};
 
 use super::{Object, child, default, text};
 
-pub(super) fn apply(name: &str, object: &mut Object) {
-    match name {
-        "Deployment" => deployment(child(object, "spec")),
-        "DaemonSet" => daemon_set(child(object, "spec")),
-        "StatefulSet" => stateful_set(child(object, "spec")),
-        "ReplicaSet" => default(child(object, "spec"), "replicas", 1),
-        "Job" => job(object),
-        "CronJob" => {
+pub(super) fn of(name: &str) -> Option<fn(&mut Object)> {
+    Some(match name {
+        "Deployment" => |object| deployment(child(object, "spec")),
+        "DaemonSet" => |object| daemon_set(child(object, "spec")),
+        "StatefulSet" => |object| stateful_set(child(object, "spec")),
+        "ReplicaSet" => |object| default(child(object, "spec"), "replicas", 1),
+        "Job" => job,
+        "CronJob" => |object| {
             let spec = child(object, "spec");
             default(spec, "concurrencyPolicy", "Allow");
             default(spec, "suspend", false);
             default(spec, "successfulJobsHistoryLimit", 3);
             default(spec, "failedJobsHistoryLimit", 1);
-        }
-        "PodFailurePolicyOnPodConditionsPattern" if text(object, "status").is_empty() => {
-            object.insert("status".to_owned(), Value::from("True"));
-        }
-        _ => {}
-    }
+        },
+        "PodFailurePolicyOnPodConditionsPattern" => |pattern| {
+            if text(pattern, "status").is_empty() {
+                pattern.insert("status".to_owned(), Value::from("True"));
+            }
+        },
+        _ => return None,
+    })
 }
 
 fn deployment(spec: &mut Object) {

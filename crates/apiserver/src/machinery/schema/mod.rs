@@ -5,7 +5,7 @@
 //! error texts show both.
 //!
 //! Reading order: [`structs`] (the table in memory), `parse` (from text to types), `walk` (visiting
-//! every struct), [`canonical`] (printed and omitted members), [`decode`](mod@decode) (a round trip
+//! structs of some types), [`canonical`] (printed and omitted members), [`decode`](mod@decode) (a round trip
 //! through Go's structs), [`encode`] (JSON in Go's field order).
 //!
 //! A line of a table is `field type marks`:
@@ -35,4 +35,4 @@ mod walk;
 pub use canonical::canonicalize;
 pub use decode::{Decoded, decode};
 pub use structs::{Emit, Field, ListType, Patch, Schema, Shape, Struct, StructId, Type, schema};
-pub use walk::walk;
+pub use walk::Visits;

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::structs::{Emit, Field, ListType, Patch, Schema, Shape, Struct, StructId, Type};
+use super::structs::{
+    Emit, Field, FieldNames, ListType, Patch, Schema, Shape, Struct, StructId, Type,
+};
 
 const TABLES: [&str; 18] = [
     include_str!("tables/meta.txt"),
@@ -42,6 +44,7 @@ pub(super) fn parse_tables() -> Schema {
         structs: Vec::with_capacity(names.structs.len()),
         kinds: BTreeMap::new(),
         packages: BTreeMap::new(),
+        types: BTreeMap::new(),
     };
     for ((package, name), id) in &names.structs {
         schema
@@ -66,13 +69,16 @@ pub(super) fn parse_tables() -> Schema {
                             .entry(api_version)
                             .or_default()
                             .insert(name, id);
+                        let (group, version) =
+                            api_version.split_once('/').unwrap_or(("", api_version));
+                        schema.types.insert((name, version, group), id);
                     }
                     schema.structs.push(Struct {
                         package,
                         name,
                         is_atomic: marks.contains(&"atomic"),
                         fields: Vec::new(),
-                        by_name: BTreeMap::new(),
+                        by_name: FieldNames::default(),
                         printed: Vec::new(),
                         empty: OnceLock::new(),
                     });

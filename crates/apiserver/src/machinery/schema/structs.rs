@@ -16,6 +16,8 @@ pub struct Schema {
     pub(super) kinds: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
     /// package -> name -> struct.
     pub(super) packages: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
+    /// (kind, version, group) -> struct: every write asks for it several times.
+    pub(super) types: BTreeMap<(&'static str, &'static str, &'static str), StructId>,
 }
 
 /// A struct's index in the table.
@@ -33,11 +35,35 @@ pub struct Struct {
     pub is_atomic: bool,
     /// In Go's order, which is the order of the JSON text.
     pub fields: Vec<Field>,
-    pub(super) by_name: BTreeMap<&'static str, usize>,
+    pub(super) by_name: FieldNames,
     /// The indexes of the fields that are printed even when nothing is set.
     pub(super) printed: Vec<usize>,
     /// The zero struct, created on first use.
     pub(super) empty: OnceLock<Value>,
+}
+
+/// The indexes of a struct's fields, found by name.
+///
+/// Every member of every object is looked up several times per write. Names of one length are few,
+/// so that most lookups compare one or two texts.
+#[derive(Debug, Default)]
+pub(super) struct FieldNames {
+    by_length: Vec<Vec<usize>>,
+}
+
+impl FieldNames {
+    pub(super) fn insert(&mut self, name: &str, index: usize) {
+        if self.by_length.len() <= name.len() {
+            self.by_length.resize_with(name.len() + 1, Vec::new);
+        }
+        self.by_length[name.len()].push(index);
+    }
+
+    fn find<'f>(&self, name: &str, fields: &'f [Field]) -> Option<&'f Field> {
+        let same_length = self.by_length.get(name.len())?.iter();
+        let mut fields = same_length.map(|&index| &fields[index]);
+        fields.find(|field| field.name == name)
+    }
 }
 
 /// One field of a struct.
@@ -154,12 +180,8 @@ impl Schema {
 
     /// The struct of a kind, if it is in the table.
     pub fn of(&self, kind: GroupVersionKind) -> Option<StructId> {
-        let same = |version: &str| match version.split_once('/') {
-            Some(parts) => parts == (kind.group, kind.version),
-            None => kind.group.is_empty() && version == kind.version,
-        };
-        let (_, kinds) = self.kinds.iter().find(|(version, _)| same(version))?;
-        kinds.get(kind.kind).copied()
+        let key = (kind.kind, kind.version, kind.group);
+        self.types.get(&key).copied()
     }
 
     /// The struct of a name with its package: `meta.LabelSelector`.
@@ -189,7 +211,7 @@ impl Struct {
 
     /// The field of this JSON name; case matters.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.by_name.get(name).map(|&index| &self.fields[index])
+        self.by_name.find(name, &self.fields)
     }
 
     /// The field of this name, or else one whose name differs in case only.

@@ -1,7 +1,7 @@
 //! The strategy of pods.
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
-use plimsoll_core::object::pod::PodView;
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use plimsoll_core::object::pod::{ContainerView, PodView, QosClass, Requirements};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,10 +9,9 @@ use super::super::validation::Part;
 use super::{Object, child, copy, root, set};
 
 pub(super) fn prepare_for_create(object: &mut Value, now: &str) {
-    let class = PodView::from_api(&resources_of(&object["spec"]))
-        .map(|pod| pod.compute_qos_class().as_str())
-        .ok();
-    object["status"] = json!({"phase": "Pending", "qosClass": class.unwrap_or_default()});
+    let class = qos_class(&object["spec"]);
+    let class = class.map(QosClass::as_str).unwrap_or_default();
+    object["status"] = json!({"phase": "Pending", "qosClass": class});
     if object["spec"]["schedulingGates"]
         .as_array()
         .is_some_and(|gates| !gates.is_empty())
@@ -25,36 +24,44 @@ pub(super) fn prepare_for_create(object: &mut Value, now: &str) {
             "message": "Scheduling is blocked due to non-empty scheduling gates",
         }]);
     }
-    let labels = object["metadata"]["labels"].clone();
-    for term in terms_with_label_keys(&mut object["spec"]) {
-        merge_label_keys(term, &labels);
+    let has_terms = |spec: &Value| TERMS.iter().any(|field| spec.get(field).is_some());
+    if has_terms(&object["spec"]) {
+        let labels = object["metadata"]["labels"].clone();
+        for term in terms_with_label_keys(&mut object["spec"]) {
+            merge_label_keys(term, &labels);
+        }
     }
 }
 
-/// A pod with only the resources that determine its QoS class.
-fn resources_of(spec: &Value) -> Pod {
-    let resources = |value: &Value| Deserialize::deserialize(value).ok();
-    let containers = |field: &str| -> Vec<Container> {
+/// The QoS class, by the resources of the pod and its containers; `None` if one is malformed.
+fn qos_class(spec: &Value) -> Option<QosClass> {
+    let mut problems = Vec::new();
+    let mut requirements = |value: &Value| -> Option<Requirements> {
+        let api = value.is_object().then_some(value)?;
+        let api = ResourceRequirements::deserialize(api).ok()?;
+        let read = Requirements::from_api("resources", Some(&api), &mut problems);
+        Some(read)
+    };
+    let resources = requirements(&spec["resources"]);
+    let mut containers = |field: &str| -> Vec<ContainerView> {
         let list = spec[field].as_array().into_iter().flatten();
-        let containers = list.map(|container| Container {
-            name: container["name"].as_str().unwrap_or_default().to_owned(),
-            restart_policy: container["restartPolicy"].as_str().map(str::to_owned),
-            resources: resources(&container["resources"]),
-            ..Container::default()
+        let containers = list.map(|container| ContainerView {
+            resources: requirements(&container["resources"]).unwrap_or_default(),
+            ..ContainerView::default()
         });
         containers.collect()
     };
-    let spec = PodSpec {
+    let view = PodView {
         containers: containers("containers"),
-        init_containers: Some(containers("initContainers")),
-        resources: resources(&spec["resources"]),
-        ..PodSpec::default()
+        init_containers: containers("initContainers"),
+        resources,
+        ..PodView::default()
     };
-    Pod {
-        spec: Some(spec),
-        ..Pod::default()
-    }
+    problems.is_empty().then(|| view.compute_qos_class())
 }
+
+/// The fields of a spec with terms that take values of the pod's own labels.
+const TERMS: [&str; 2] = ["topologySpreadConstraints", "affinity"];
 
 /// All fields of a spec that take values of the pod's own labels.
 fn terms_with_label_keys(spec: &mut Value) -> Vec<&mut Object> {

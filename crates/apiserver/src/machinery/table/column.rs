@@ -76,6 +76,14 @@ impl Column {
         }
     }
 
+    /// Shown in every output.
+    pub(super) const fn narrow(self) -> Column {
+        Column {
+            priority: 0,
+            ..self
+        }
+    }
+
     pub(super) fn definition(&self) -> Value {
         let description = match self.doc {
             Doc::Text(text) => text,

@@ -33,6 +33,9 @@ fn check_core(kind: &Kind, object: &Value, rules: Rules, found: &mut Problems) {
         "ReplicationController" => with(object, found, |o, p| {
             workload::validate_replication_controller(o, rules, p);
         }),
+        "PodTemplate" => with(object, found, |o, p| {
+            workload::validate_pod_template(o, rules, p);
+        }),
         "PersistentVolume" => with(object, found, persistent_volume::validate),
         _ => check_metadata(kind, object, found),
     }

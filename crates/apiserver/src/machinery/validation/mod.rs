@@ -29,7 +29,6 @@ mod pod;
 pub mod problems;
 mod quota;
 mod rbac;
-mod schedule;
 mod selector;
 mod service;
 mod signer;

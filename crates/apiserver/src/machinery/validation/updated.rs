@@ -83,6 +83,9 @@ fn check_core(change: Change<'_>, found: &mut Problems) {
         ("ReplicationController", part) => with_both(new, old, found, |n, o, p| {
             workload::validate_replication_controller_update(n, o, part, rules, p);
         }),
+        ("PodTemplate", _) => with_both(new, old, found, |n, o, p| {
+            workload::validate_pod_template_update(n, o, rules, p);
+        }),
         ("PersistentVolumeClaim", Part::Status) => {
             with_both(new, old, found, claim::validate_status_update);
         }

@@ -7,7 +7,7 @@ mod volume;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job, JobSpec};
-use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{Node, Pod, PodTemplate, ReplicationController, ResourceQuota};
 use plimsoll_core::quantity::Quantity;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,7 +33,9 @@ pub(super) fn pod_warnings(pod: &Pod) -> Vec<String> {
 pub(super) fn warnings_on_create(kind: &Kind, object: &Value) -> Vec<String> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let mut warnings = match (kind.group, kind.kind) {
-        ("apps", "Deployment" | "ReplicaSet") | ("batch", "Job" | "CronJob") => {
+        ("", "ReplicationController")
+        | ("apps", "Deployment" | "ReplicaSet")
+        | ("batch", "Job" | "CronJob") => {
             hostname_warning(name, "this is used in Pod names and hostnames")
         }
         _ => Vec::new(),
@@ -50,7 +52,11 @@ pub fn warnings_on_update(kind: &Kind, new: &Value, old: &Value) -> Vec<String> 
     let generation = |object: &Value| object["metadata"]["generation"].clone();
     match (kind.group, kind.kind) {
         ("", "Node") => body_warnings(kind, new),
-        ("apps" | "batch", _) if generation(new) != generation(old) => body_warnings(kind, new),
+        ("apps" | "batch", _) | ("", "ReplicationController" | "PodTemplate")
+            if generation(new) != generation(old) =>
+        {
+            body_warnings(kind, new)
+        }
         _ => Vec::new(),
     }
 }
@@ -60,6 +66,10 @@ fn body_warnings(kind: &Kind, object: &Value) -> Vec<String> {
     let template = spec.child("template");
     match (kind.group, kind.kind) {
         ("", "Node") => read(object).map(|node| node_warnings(&node)),
+        ("", "PodTemplate") => read::<PodTemplate>(object)
+            .and_then(|t| Some(pod::template_warnings(&t.template?, &Path::new("template")))),
+        ("", "ReplicationController") => read::<ReplicationController>(object)
+            .and_then(|r| Some(pod::template_warnings(&r.spec?.template?, &template))),
         ("apps", "Deployment") => read::<Deployment>(object)
             .and_then(|d| Some(pod::template_warnings(&d.spec?.template, &template))),
         ("apps", "DaemonSet") => read::<DaemonSet>(object)

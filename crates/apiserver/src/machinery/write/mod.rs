@@ -164,11 +164,15 @@ fn metadata(object: &mut Value) -> &mut Value {
     if !object.is_object() {
         *object = Value::Object(Map::new());
     }
-    let metadata = &mut object["metadata"];
-    if !metadata.is_object() {
-        *metadata = Value::Object(Map::new());
+    let members = object
+        .as_object_mut()
+        .expect("anything else was replaced by an object");
+    if !members.get("metadata").is_some_and(Value::is_object) {
+        members.insert("metadata".to_owned(), Value::Object(Map::new()));
     }
-    metadata
+    members
+        .get_mut("metadata")
+        .expect("missing metadata was inserted")
 }
 
 /// Runs a function on the object without its managers. The sets of fields are

@@ -45,7 +45,7 @@ pub(super) fn event(
         "stage": stage.as_str(),
         "requestURI": context.uri,
         "verb": context.verb(),
-        "user": context.actor.as_ref().map(User::to_api).unwrap_or_default(),
+        "user": context.actor.as_deref().map(User::to_api).unwrap_or_default(),
         "sourceIPs": source_ips(&context.headers, context.address),
         "userAgent": user_agent(&context.headers),
         "requestReceivedTimestamp": micro_time(context.now),

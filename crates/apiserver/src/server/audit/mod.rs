@@ -90,7 +90,7 @@ impl Audit {
     }
 
     fn verdict(&self, context: &RequestContext) -> Verdict {
-        let actor = context.actor.as_ref();
+        let actor = context.actor.as_deref();
         let verdict = context.with_attributes(|attributes| self.policy.verdict(actor, attributes));
         self.counters.level(verdict.level);
         verdict

@@ -9,7 +9,7 @@ use crate::body::Body;
 use crate::http::negotiation::Endpoint;
 use crate::http::query::ListOptions;
 use crate::kinds;
-use crate::node_proxy::{NodeTarget, node_metrics, pod_metrics};
+use crate::node_proxy::{ProxyTarget, node_metrics, pod_metrics};
 use crate::server::call::Call;
 use crate::status::Status;
 
@@ -26,9 +26,9 @@ impl Call<'_> {
     }
 
     /// Handles a GET of a pod's log.
-    pub(crate) async fn log(&self, query: &str) -> Result<Response<Body>, Status> {
+    pub(crate) async fn log(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let (pod, node) = self.pod_and_node().await?;
-        Ok(self.server.nodes().log(query, &pod, node.as_ref()).await)
+        Ok(self.server.nodes().log(request, &pod, node.as_ref()).await)
     }
 
     /// Connects the client to a process or a port of a pod.
@@ -42,10 +42,20 @@ impl Call<'_> {
         })
     }
 
-    /// Forwards a request to a node.
+    /// Forwards a request to a node or a pod.
     pub(crate) async fn proxy(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
-        let target = NodeTarget::parse(&self.target.name).map_err(|refusal| *refusal)?;
+        let kind = self.kind.singular;
+        let target = ProxyTarget::parse(&self.target.name, kind).map_err(|refusal| *refusal)?;
         self.wait_until_fresh("").await?;
+        if self.kind.kind == "Pod" {
+            let pod = self
+                .server
+                .object("", "pods", &self.target.namespace, target.name);
+            let pod = pod.ok_or_else(|| Status::not_found(self.kind, target.name))?;
+            let nodes = self.server.nodes();
+            let path = &self.target.rest;
+            return Ok(nodes.pod_proxy(request, &pod, &target, path).await);
+        }
         let node = self.server.object("", "nodes", "", target.name);
         let node = node.ok_or_else(|| Status::not_found(self.kind, target.name))?;
         let nodes = self.server.nodes();

@@ -6,15 +6,12 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
-use serde_json::{Value, json};
 
 use crate::workloads::pod_state;
+use crate::workloads::revision::{REVISION_HASH, restores_same, revision_data};
 use crate::workloads::template_hash::compute_hash;
 
 use super::KIND;
-
-/// The label that names the revision of a pod.
-pub const REVISION_HASH: &str = "controller-revision-hash";
 
 /// The work on the revisions that comes before anything else.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,19 +28,10 @@ pub struct HistoryPlan {
     pub old: Vec<ControllerRevision>,
 }
 
-/// The patch that restores the set's template.
-pub fn revision_data(set: &DaemonSet) -> Value {
-    let template = set.spec.as_ref().map(|spec| &spec.template);
-    let mut template = serde_json::to_value(template).unwrap_or_default();
-    if let Some(fields) = template.as_object_mut() {
-        fields.insert("$patch".to_owned(), json!("replace"));
-    }
-    json!({"spec": {"template": template}})
-}
-
 /// Sorts the set's revisions. Of several with its template the one with the highest number counts.
 pub fn plan_history(set: &DaemonSet, revisions: &[&ControllerRevision]) -> HistoryPlan {
-    let data = revision_data(set);
+    let template = set.spec.as_ref().map(|spec| spec.template.clone());
+    let data = revision_data(&template.unwrap_or_default());
     let mut plan = HistoryPlan::default();
     let mut current: Vec<ControllerRevision> = Vec::new();
     for revision in revisions {
@@ -57,7 +45,7 @@ pub fn plan_history(set: &DaemonSet, revisions: &[&ControllerRevision]) -> Histo
         let says_same = revision
             .data
             .as_ref()
-            .is_some_and(|found| same_data(&found.0, &data));
+            .is_some_and(|found| restores_same(&found.0, &data));
         if says_same {
             current.push(revision);
         } else {
@@ -86,27 +74,6 @@ pub fn plan_history(set: &DaemonSet, revisions: &[&ControllerRevision]) -> Histo
     plan
 }
 
-/// Whether two patches restore the same. A template without metadata is the same as one with none
-/// of its fields set.
-pub fn same_data(a: &Value, b: &Value) -> bool {
-    fn plain(value: &Value) -> Value {
-        match value {
-            Value::Object(fields) => {
-                let fields = fields
-                    .iter()
-                    .map(|(key, value)| (key.clone(), plain(value)));
-                let is_set = |(key, value): &(String, Value)| {
-                    !(value.is_null() || key == "metadata" && *value == json!({}))
-                };
-                Value::Object(fields.filter(is_set).collect())
-            }
-            Value::Array(items) => Value::Array(items.iter().map(plain).collect()),
-            other => other.clone(),
-        }
-    }
-    plain(a) == plain(b)
-}
-
 /// The revision of the set's template, not yet created.
 pub fn snapshot(set: &DaemonSet, revision: i64) -> ControllerRevision {
     let template = set
@@ -119,6 +86,7 @@ pub fn snapshot(set: &DaemonSet, revision: i64) -> ControllerRevision {
         .as_ref()
         .and_then(|status| status.collision_count);
     let hash = compute_hash(&template, collisions);
+    let data = revision_data(&template);
     let name = set.metadata.name.as_deref().unwrap_or_default();
     let mut labels = template.metadata.and_then(|m| m.labels).unwrap_or_default();
     labels.insert(REVISION_HASH.to_owned(), hash.clone());
@@ -131,7 +99,7 @@ pub fn snapshot(set: &DaemonSet, revision: i64) -> ControllerRevision {
             owner_references: Some(vec![KIND.reference_to(&set.metadata)]),
             ..ObjectMeta::default()
         },
-        data: Some(RawExtension(revision_data(set))),
+        data: Some(RawExtension(data)),
         revision,
     }
 }

@@ -9,10 +9,10 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use crate::workloads::note::Note;
 use crate::workloads::pod_state;
+use crate::workloads::revision::REVISION_HASH;
 
 use super::failed_pods::FailedPods;
 use super::fit::{Fit, Fitness};
-use super::history::REVISION_HASH;
 use super::placement::{Placement, sort_by_age};
 use super::rolling::{Work, max_surge};
 

@@ -20,9 +20,7 @@ mod tests;
 
 pub use failed_pods::FailedPods;
 pub use fit::{Fit, Fitness};
-pub use history::{
-    HistoryPlan, REVISION_HASH, cleanup, plan_history, revision_data, same_data, snapshot,
-};
+pub use history::{HistoryPlan, cleanup, plan_history, snapshot};
 pub use manage::{Managed, manage};
 pub use placement::{Placement, TerminatedPods, placement, target_node};
 pub use rolling::{Work, roll};

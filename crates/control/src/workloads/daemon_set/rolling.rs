@@ -9,9 +9,9 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use crate::workloads::fraction::{Rounding, scaled};
 use crate::workloads::pod_state;
+use crate::workloads::revision::REVISION_HASH;
 
 use super::fit::{Fit, Fitness};
-use super::history::REVISION_HASH;
 use super::placement::Placement;
 
 /// Pods to delete, by name, and nodes to make pods for.

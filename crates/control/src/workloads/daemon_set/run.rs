@@ -20,6 +20,7 @@ use crate::workloads::ownership::{controller_of, is_controlled_by};
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
 use crate::workloads::pod_template::pod_from_template;
+use crate::workloads::revision::{REVISION_HASH, restores_same};
 use crate::workloads::writes::{
     Writer, for_all, is_already_exists, is_not_found, message_of, slow_start,
 };
@@ -28,8 +29,8 @@ use plimsoll_client::events::{Recorder, reference};
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
-    BURST_REPLICAS, FailedPods, Fit, Fitness, KIND, REVISION_HASH, TerminatedPods, Work, cleanup,
-    compute_status, is_status_current, manage, placement, plan_history, roll, same_data, snapshot,
+    BURST_REPLICAS, FailedPods, Fit, Fitness, KIND, TerminatedPods, Work, cleanup, compute_status,
+    is_status_current, manage, placement, plan_history, roll, snapshot,
 };
 
 const COMPONENT: &str = "daemonset-controller";
@@ -356,7 +357,7 @@ impl Controller {
         };
         let found = api.get(name).await.map_err(failed("revision"))?;
         let data = found.data.as_ref().zip(revision.data.as_ref());
-        if data.is_some_and(|(found, wanted)| same_data(&found.0, &wanted.0)) {
+        if data.is_some_and(|(found, wanted)| restores_same(&found.0, &wanted.0)) {
             return Ok(found);
         }
         tracing::debug!(%error, "hash collision, bumping collisionCount");

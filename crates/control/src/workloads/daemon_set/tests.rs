@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::workloads::pod_state;
+use crate::workloads::revision::REVISION_HASH;
 
 fn set(strategy: Value) -> DaemonSet {
     serde_json::from_value(json!({

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::admission::node_admit::{self, PressureRule};
+use plimsoll_core::devices::{Devices, PodDemand};
 use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::resource_rules::is_extended;
@@ -51,6 +52,8 @@ pub struct Facts {
     pub has_strict_groups: bool,
     /// Whether the node is about to be switched off.
     pub is_shutting_down: bool,
+    /// The devices of device plugins.
+    pub devices: Devices,
 }
 
 /// That the node takes a pod.
@@ -69,6 +72,16 @@ pub struct Rejection {
     pub reason: String,
     /// Goes to `status.message`, behind the words of a rejection.
     pub message: String,
+}
+
+impl Rejection {
+    /// That a container cannot have its devices.
+    pub fn of_devices(problem: &str) -> Rejection {
+        Rejection {
+            reason: "UnexpectedAdmissionError".to_owned(),
+            message: format!("Allocate failed due to {problem}, which is unexpected"),
+        }
+    }
 }
 
 fn reject<T>(reason: impl Into<String>, message: impl Into<String>) -> Result<T, Rejection> {
@@ -118,12 +131,18 @@ fn judge<'a>(
         return reject(refused.reason, refused.message);
     }
     sysctl::admit(pod, &facts.allowed_unsafe_sysctls)?;
+    let with_devices = facts.devices.admit(&PodDemand::from_api(pod));
+    let with_devices = with_devices.map_err(|error| Rejection::of_devices(&error.to_string()))?;
     let Some(node) = &facts.node else {
         return reject("InvalidNodeInfo", "Kubelet cannot get node info.");
     };
     admit_platform(pod, facts)?;
     let scheduling = SchedulingPod::from_api(pod).map_err(malformed)?;
     let mut state = NodeState::new(Arc::clone(node));
+    for (resource, count) in with_devices {
+        let allocatable = state.allocatable.scalars.entry(resource).or_default();
+        *allocatable = count.max(*allocatable);
+    }
     let mut running = Vec::new();
     for other in others {
         if let Ok(pod) = SchedulingPod::from_api(other) {

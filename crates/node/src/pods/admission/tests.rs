@@ -1,4 +1,7 @@
 use k8s_openapi::api::core::v1::Node;
+use plimsoll_core::devices::{Device, PluginOptions};
+use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::resources::Resources;
 use serde_json::{Value, json};
 
 use super::*;
@@ -23,6 +26,7 @@ fn facts() -> Facts {
         confinement: Confinement::default(),
         has_strict_groups: false,
         is_shutting_down: false,
+        devices: Default::default(),
     }
 }
 
@@ -273,4 +277,70 @@ fn pod_is_refused_only_if_the_runtime_cannot_confine_it() {
         "Cannot enforce SELinux: the container runtime does not support SELinux"
     );
     assert!(admitted(Support::Full, Support::Full).is_ok());
+}
+
+/// A node with one device of a plugin, `a`.
+fn with_device(mut facts: Facts) -> Facts {
+    let gpu = ResourceName::new("example.org/gpu");
+    facts.devices.registered(&gpu, PluginOptions::default());
+    let device = Device {
+        id: "a".to_owned(),
+        is_healthy: true,
+        numa_nodes: Vec::new(),
+    };
+    facts.devices.listed(&gpu, vec![device]);
+    facts
+}
+
+fn with_gpus(count: &str) -> Pod {
+    let mut pod = pod(json!({"example.org/gpu": count}), json!({}));
+    let container = &mut pod.spec.as_mut().unwrap().containers[0];
+    let resources = container.resources.as_mut().unwrap();
+    resources.limits = resources.requests.clone();
+    pod
+}
+
+#[test]
+fn a_pod_without_enough_devices_is_refused_before_its_resources_are_counted() {
+    let facts = with_device(facts());
+    assert_eq!(admit(&with_gpus("1"), &[], &facts), Ok(Admission::Now));
+    let refused = admit(&with_gpus("2"), &[], &facts).unwrap_err();
+    assert_eq!(refused.reason, "UnexpectedAdmissionError");
+    assert_eq!(
+        refused.message,
+        "Allocate failed due to requested number of devices unavailable for example.org/gpu. \
+         Requested: 2, Available: 1, which is unexpected"
+    );
+}
+
+#[test]
+fn a_pod_keeps_its_devices_while_the_node_has_none() {
+    let mut facts = with_device(facts());
+    let pod = with_gpus("1");
+    let demand = PodDemand::from_api(&pod);
+    let request = facts.devices.requests(&demand, &demand.containers[0])[0];
+    let mut allocation = request.allocation();
+    allocation.devices.insert("a".to_owned(), Vec::new());
+    // The agent was restarted, and the plugin is not back: the node has no devices.
+    facts.devices = Devices::restored(
+        [ResourceName::new("example.org/gpu")],
+        [allocation],
+        Timestamp::default(),
+    );
+    let mut node = NodeView::clone(facts.node.as_ref().unwrap());
+    let gpu = ResourceName::new("example.org/gpu");
+    node.allocatable
+        .list
+        .insert(gpu.clone(), "0".parse().unwrap());
+    node.allocatable.typed = Resources::from_list(&node.allocatable.list);
+    facts.node = Some(Arc::new(node));
+    assert_eq!(admit(&pod, &[], &facts), Ok(Admission::Now));
+    let mut other = with_gpus("1");
+    other.metadata.uid = Some("other".to_owned());
+    let refused = admit(&other, &[], &facts).unwrap_err();
+    assert_eq!(
+        refused.message,
+        "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices \
+         example.org/gpu, which is unexpected"
+    );
 }

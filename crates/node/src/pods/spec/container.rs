@@ -3,10 +3,11 @@
 //! Matches v1.36 generateContainerConfig in pkg/kubelet/kuberuntime/kuberuntime_container.go.
 
 use k8s_openapi::api::core::v1::{Container, Pod};
+use plimsoll_core::devices::{ContainerSettings, DeviceMount, DeviceNode};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_runtime::wire::{
-    ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, NamespaceMode,
-    UserNamespace,
+    CdiDevice, ContainerConfig, ContainerMetadata, Device, ImageSpec, KeyValue,
+    LinuxContainerConfig, Mount, NamespaceMode, UserNamespace,
 };
 
 use crate::volumes::{MountedVolumes, Sources};
@@ -37,6 +38,8 @@ pub struct ContainerInput<'a> {
     pub target_id: Option<&'a str>,
     /// The node's users, or the pod's own.
     pub user_namespace: &'a UserNamespace,
+    /// What the container gets for its devices.
+    pub devices: &'a ContainerSettings,
 }
 
 /// The config of a container. Directories and files that it needs are made.
@@ -52,7 +55,7 @@ pub async fn container_config(
             container: container.name.clone(),
         });
     }
-    let environment = env::environment(
+    let mut environment = env::environment(
         &EnvInput {
             node,
             pod,
@@ -63,6 +66,10 @@ pub async fn container_config(
         sources,
     )
     .await?;
+    for (name, value) in &input.devices.envs {
+        let known = environment.entry(name.clone());
+        known.or_insert_with(|| value.clone().into_bytes());
+    }
     let plan = mounts::plan(&MountInput {
         node,
         pod,
@@ -74,6 +81,7 @@ pub async fn container_config(
     let linux = linux_config(node, input)?;
     let mounts = tokio::task::spawn_blocking(|| plan.carry_out()).await;
     let mut mounts = mounts.map_err(|_| SpecError::Stopped)??;
+    mounts.splice(0..0, input.devices.mounts.iter().map(device_mount));
     for mount in &mut mounts {
         mount.uid_mappings.clone_from(&input.user_namespace.uids);
         mount.gid_mappings.clone_from(&input.user_namespace.gids);
@@ -82,6 +90,9 @@ pub async fn container_config(
     let command = env::expand_all(container.command.as_ref(), &environment);
     let args = env::expand_all(container.args.as_ref(), &environment);
     let envs = environment.into_iter();
+    let mut annotations = input.devices.annotations.clone();
+    annotations.extend(labels::container_annotations(pod, container, input.attempt));
+    let cdi_devices = input.devices.cdi_devices.iter();
     Ok(ContainerConfig {
         metadata: Some(ContainerMetadata {
             name: container.name.clone(),
@@ -97,15 +108,35 @@ pub async fn container_config(
         working_dir: container.working_dir.clone().unwrap_or_default(),
         envs: envs.map(|(key, value)| KeyValue { key, value }).collect(),
         mounts,
-        devices: Vec::new(),
+        devices: input.devices.devices.iter().map(device).collect(),
         labels: labels::container_labels(pod, container),
-        annotations: labels::container_annotations(pod, container, input.attempt),
+        annotations,
         log_path: format!("{}/{}.log", container.name, input.attempt),
         stdin: container.stdin.unwrap_or_default(),
         stdin_once: container.stdin_once.unwrap_or_default(),
         tty: container.tty.unwrap_or_default(),
         linux: Some(linux),
+        cdi_devices: cdi_devices
+            .map(|name| CdiDevice { name: name.clone() })
+            .collect(),
     })
+}
+
+fn device(node: &DeviceNode) -> Device {
+    Device {
+        container_path: node.container_path.clone(),
+        host_path: node.host_path.clone(),
+        permissions: node.permissions.clone(),
+    }
+}
+
+fn device_mount(mount: &DeviceMount) -> Mount {
+    Mount {
+        container_path: mount.container_path.clone(),
+        host_path: mount.host_path.clone(),
+        readonly: mount.is_read_only,
+        ..Mount::default()
+    }
 }
 
 fn linux_config(

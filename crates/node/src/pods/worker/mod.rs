@@ -88,6 +88,8 @@ pub(crate) struct Worker {
     desired: watch::Receiver<Desired>,
     /// Whether what ran before the agent was restarted has been taken over.
     has_adopted: bool,
+    /// Whether the containers have their devices.
+    has_devices: bool,
     /// For which pod everything was last made ready, and when.
     prepared: Option<(Arc<Pod>, Instant)>,
     /// When it will have run longer than it may, by its status, and when that is.
@@ -139,6 +141,7 @@ impl Worker {
             record,
             desired,
             has_adopted: false,
+            has_devices: false,
             prepared: None,
             deadline: None,
             stopped,

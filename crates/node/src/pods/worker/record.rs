@@ -172,7 +172,7 @@ impl Record {
             return state.status.phase.clone().unwrap_or_default();
         }
         let host_ips = self.shared.host.host_ips();
-        let status = status::compute(status::Input {
+        let mut status = status::compute(status::Input {
             pod: &state.pod,
             observed: &state.observed,
             runtime_name: &self.shared.runtime_name,
@@ -186,9 +186,28 @@ impl Record {
             forced: state.forced.as_ref(),
             now: self.shared.clock.now(),
         });
+        self.add_device_health(&state, &mut status);
         state.status = status;
         self.report(&state, may_run, false);
         state.status.phase.clone().unwrap_or_default()
+    }
+
+    /// Adds the health of devices to the statuses of regular containers; what was known last of those
+    /// that have none any more.
+    fn add_device_health(&self, state: &State, status: &mut PodStatus) {
+        let before = state
+            .status
+            .container_statuses
+            .as_deref()
+            .unwrap_or_default();
+        for container in status.container_statuses.iter_mut().flatten() {
+            let health = self.shared.host.device_health(&state.pod, &container.name);
+            let before = before.iter().find(|before| before.name == container.name);
+            container.allocated_resources_status = match health.is_empty() {
+                true => before.and_then(|before| before.allocated_resources_status.clone()),
+                false => Some(health),
+            };
+        }
     }
 
     /// Reports the last status of the pod: nothing of it is left.

@@ -33,6 +33,10 @@ impl Worker {
         if !std::mem::replace(&mut self.has_adopted, true) {
             self.adopt_resources(&pod);
         }
+        self.allocate_devices(&pod).await;
+        if self.ends() {
+            return Next::Again;
+        }
         self.follow_resize(&pod);
         if let Some(forced) = self.exceeded_deadline(&pod) {
             let note = Note::warning(reason::DEADLINE_EXCEEDED, forced.message.clone());
@@ -77,6 +81,31 @@ impl Worker {
                 self.shared().host.record(pod, note);
                 Err(self.in_a(RETRY))
             }
+        }
+    }
+
+    /// Gives the containers their devices. A pod that cannot have them has failed; one that runs has
+    /// them already.
+    async fn allocate_devices(&mut self, pod: &Pod) {
+        let is_running = self.record.state().observed.running().next().is_some();
+        if self.has_devices || is_running {
+            return;
+        }
+        let host = Arc::clone(&self.shared().host);
+        let allocated = tokio::select! {
+            allocated = host.allocate_devices(pod) => allocated,
+            () = ended(self.desired.clone()) => return,
+        };
+        self.has_devices = true;
+        if let Err(rejection) = allocated {
+            let message = format!("Pod was rejected: {}", rejection.message);
+            let note = Note::warning(rejection.reason.clone(), rejection.message);
+            host.record(pod, note);
+            self.record.state().forced = Some(Forced {
+                reason: rejection.reason,
+                message,
+                ..Forced::default()
+            });
         }
     }
 

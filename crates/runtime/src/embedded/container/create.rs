@@ -140,6 +140,10 @@ impl Embedded {
             let doing = format!("{doing} of container {}", parts.id);
             move |error: io::Error| Error::failed(doing, error)
         };
+        if let Some(device) = parts.config.cdi_devices.first() {
+            let problem = format!("CDI device {:?}: this runtime has no CDI", device.name);
+            return Err(Error::Invalid(problem));
+        }
         let security = spec::security_context(parts.config);
         let found = if security.privileged {
             spec::all_devices()

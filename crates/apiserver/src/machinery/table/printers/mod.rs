@@ -34,6 +34,7 @@ pub(super) fn printer(group: &str, kind: &str) -> Printer {
         ("", "Service") => service::SERVICE,
         ("", "PersistentVolume") => storage::PERSISTENT_VOLUME,
         ("", "PersistentVolumeClaim") => storage::PERSISTENT_VOLUME_CLAIM,
+        ("", "PodTemplate") => workload::POD_TEMPLATE,
         ("", "ReplicationController") => workload::REPLICATION_CONTROLLER,
         ("apps", "ControllerRevision") => workload::CONTROLLER_REVISION,
         ("apps", "DaemonSet") => workload::DAEMON_SET,

@@ -8,6 +8,24 @@ use super::super::view::{NONE, View};
 
 const TEMPLATE: &str = "/spec/template/spec";
 
+pub(super) const POD_TEMPLATE: Printer = Printer {
+    columns: &[
+        NAME,
+        CONTAINERS.narrow(),
+        IMAGES.narrow(),
+        Column::text("Pod Labels", "The labels for the pod template."),
+    ],
+    row: |object| {
+        let (names, images) = object.containers("/template/spec");
+        row![
+            object.name(),
+            names,
+            images,
+            object.labels("/template/metadata/labels"),
+        ]
+    },
+};
+
 pub(super) const REPLICATION_CONTROLLER: Printer = Printer {
     columns: &[
         NAME,

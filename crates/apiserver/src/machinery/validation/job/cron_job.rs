@@ -1,13 +1,14 @@
 //! CronJobs.
 
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec};
+use plimsoll_core::cron::{Schedule, Zone};
 use plimsoll_core::problem::Problem;
 
 use super::super::metadata::{self, Scope};
 use super::super::names::NameRule;
 use super::super::path::Path;
 use super::super::problems::{Problems, api, json};
-use super::super::{Rules, schedule, text};
+use super::super::{Rules, text};
 use super::check_spec;
 
 const MAX_CRON_JOB_NAME_BYTES: usize = 52;
@@ -52,7 +53,7 @@ fn check_cron_spec(
     match spec.schedule.as_str() {
         "" => problems.required(&schedule_path, ""),
         given => {
-            if let Err(reason) = schedule::check(given) {
+            if let Err(reason) = Schedule::parse(given) {
                 problems.invalid(&schedule_path, given, reason);
             }
             let had_zone = old.is_some_and(|old| old.schedule.contains("TZ"));
@@ -124,5 +125,10 @@ fn check_time_zone(zone: Option<&str>, path: &Path<'_>, problems: &mut Problems)
         let detail = "timeZone must be an explicit time zone as defined in \
                       https://www.iana.org/time-zones";
         problems.invalid(path, json(&zone), detail);
+    }
+    if zone != "Local"
+        && let Err(unknown) = Zone::named(zone)
+    {
+        problems.invalid(path, json(&zone), unknown.to_string());
     }
 }

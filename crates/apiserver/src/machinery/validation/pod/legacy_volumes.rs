@@ -10,7 +10,7 @@ use super::super::names::dns_label;
 use super::super::path::Path;
 use super::super::problems::{Problems, json};
 use super::super::text;
-use super::volumes::{Source, source, source_at};
+use super::volumes::{Found, source, source_at};
 
 const MAX_TENANT_BYTES: usize = 64;
 const MAX_ISCSI_NAME_BYTES: usize = 64;
@@ -23,8 +23,8 @@ fn require(path: &Path<'_>, fields: &[(&str, bool)], problems: &mut Problems) {
     }
 }
 
-pub(super) fn disks(volume: &Volume) -> Vec<Source<'_>> {
-    vec![
+pub(super) fn disks(volume: &Volume) -> impl Iterator<Item = Found<'_>> {
+    let sources = [
         source(
             "gitRepo",
             volume.git_repo.as_ref(),
@@ -54,11 +54,12 @@ pub(super) fn disks(volume: &Volume) -> Vec<Source<'_>> {
                 check_partition(disk.partition, path, problems);
             },
         ),
-    ]
+    ];
+    sources.into_iter().flatten()
 }
 
-pub(super) fn networks(volume: &Volume) -> Vec<Source<'_>> {
-    vec![
+pub(super) fn networks(volume: &Volume) -> impl Iterator<Item = Found<'_>> {
+    let sources = [
         source("nfs", volume.nfs.as_ref(), |nfs, path, problems| {
             let fields = [
                 ("server", nfs.server.is_empty()),
@@ -98,11 +99,12 @@ pub(super) fn networks(volume: &Volume) -> Vec<Source<'_>> {
                 }
             },
         ),
-    ]
+    ];
+    sources.into_iter().flatten()
 }
 
-pub(super) fn clusters(volume: &Volume) -> Vec<Source<'_>> {
-    vec![
+pub(super) fn clusters(volume: &Volume) -> impl Iterator<Item = Found<'_>> {
+    let sources = [
         source("rbd", volume.rbd.as_ref(), |rbd, path, problems| {
             let fields = [
                 ("monitors", rbd.monitors.is_empty()),
@@ -131,11 +133,12 @@ pub(super) fn clusters(volume: &Volume) -> Vec<Source<'_>> {
             },
         ),
         source("quobyte", volume.quobyte.as_ref(), check_quobyte),
-    ]
+    ];
+    sources.into_iter().flatten()
 }
 
-pub(super) fn plugins(volume: &Volume) -> Vec<Source<'_>> {
-    vec![
+pub(super) fn plugins(volume: &Volume) -> impl Iterator<Item = Found<'_>> {
+    let sources = [
         source("fc", volume.fc.as_ref(), check_fibre_channel),
         source(
             "flexVolume",
@@ -153,11 +156,12 @@ pub(super) fn plugins(volume: &Volume) -> Vec<Source<'_>> {
                 }
             },
         ),
-    ]
+    ];
+    sources.into_iter().flatten()
 }
 
-pub(super) fn clouds(volume: &Volume) -> Vec<Source<'_>> {
-    vec![
+pub(super) fn clouds(volume: &Volume) -> impl Iterator<Item = Found<'_>> {
+    let sources = [
         source(
             "azureFile",
             volume.azure_file.as_ref(),
@@ -213,11 +217,12 @@ pub(super) fn clouds(volume: &Volume) -> Vec<Source<'_>> {
                 );
             },
         ),
-    ]
+    ];
+    sources.into_iter().flatten()
 }
 
-pub(super) fn scale_io(volume: &Volume) -> Vec<Source<'_>> {
-    vec![source(
+pub(super) fn scale_io(volume: &Volume) -> impl Iterator<Item = Found<'_>> {
+    let sources = [source(
         "scaleIO",
         volume.scale_io.as_ref(),
         |disk, path, problems| {
@@ -228,7 +233,8 @@ pub(super) fn scale_io(volume: &Volume) -> Vec<Source<'_>> {
             ];
             require(path, &fields, problems);
         },
-    )]
+    )];
+    sources.into_iter().flatten()
 }
 
 fn check_partition(partition: Option<i32>, path: &Path<'_>, problems: &mut Problems) {

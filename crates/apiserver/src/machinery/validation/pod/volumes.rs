@@ -82,7 +82,10 @@ pub(super) fn check<'a>(
 pub(super) type Check<'a> = Box<dyn Fn(&Path<'_>, &mut Problems) + 'a>;
 
 /// A source that is set, with its name in upstream's errors if it is not the only one.
-pub(super) type Source<'a> = Option<(&'static str, Check<'a>)>;
+pub(super) type Found<'a> = (&'static str, Check<'a>);
+
+/// A source, if it is set.
+pub(super) type Source<'a> = Option<Found<'a>>;
 
 /// Converts a source to its check.
 pub(super) fn source<'a, T>(
@@ -132,12 +135,12 @@ pub(in super::super) fn check_sources(
 /// Validates the first source and rejects the others; returns their number.
 fn check_first(
     volume: &Volume,
-    sources: Vec<Source<'_>>,
+    sources: Vec<Found<'_>>,
     path: &Path<'_>,
     problems: &mut Problems,
 ) -> usize {
     let mut count = 0;
-    for (name, check) in sources.into_iter().flatten() {
+    for (name, check) in sources {
         if count == 0 {
             check(path, problems);
         } else {
@@ -152,26 +155,26 @@ fn check_first(
 }
 
 /// All sources that are set, in upstream's order.
-fn sources<'a>(volume: &'a Volume, pod_name: Option<&'a str>, is_pod: bool) -> Vec<Source<'a>> {
-    let mut sources = vec![
-        source(
-            "emptyDir",
-            volume.empty_dir.as_ref(),
-            |empty_dir, path, problems| {
-                let limit = empty_dir
-                    .size_limit
-                    .as_ref()
-                    .and_then(|q| q.0.parse::<Quantity>().ok());
-                if limit.is_some_and(|limit| limit.signum() < 0) {
-                    let detail = "SizeLimit field must be a valid resource quantity";
-                    problems.forbidden(&path.child("sizeLimit"), detail);
-                }
-            },
-        ),
-        source("hostPath", volume.host_path.as_ref(), check_host_path),
-    ];
+fn sources<'a>(volume: &'a Volume, pod_name: Option<&'a str>, is_pod: bool) -> Vec<Found<'a>> {
+    let mut sources = Vec::new();
+    sources.extend(source(
+        "emptyDir",
+        volume.empty_dir.as_ref(),
+        |empty_dir, path, problems| {
+            let limit = empty_dir
+                .size_limit
+                .as_ref()
+                .and_then(|q| q.0.parse::<Quantity>().ok());
+            if limit.is_some_and(|limit| limit.signum() < 0) {
+                let detail = "SizeLimit field must be a valid resource quantity";
+                problems.forbidden(&path.child("sizeLimit"), detail);
+            }
+        },
+    ));
+    let host_path = volume.host_path.as_ref();
+    sources.extend(source("hostPath", host_path, check_host_path));
     sources.extend(legacy_volumes::disks(volume));
-    sources.push(source(
+    sources.extend(source(
         "secret",
         volume.secret.as_ref(),
         |secret, path, problems| {
@@ -182,7 +185,7 @@ fn sources<'a>(volume: &'a Volume, pod_name: Option<&'a str>, is_pod: bool) -> V
     ));
     sources.extend(legacy_volumes::networks(volume));
     let claim = volume.persistent_volume_claim.as_ref();
-    sources.push(source(
+    sources.extend(source(
         "persistentVolumeClaim",
         claim,
         |claim, path, problems| {
@@ -191,7 +194,7 @@ fn sources<'a>(volume: &'a Volume, pod_name: Option<&'a str>, is_pod: bool) -> V
     ));
     sources.extend(legacy_volumes::clusters(volume));
     let downward = volume.downward_api.as_ref();
-    sources.push(source_at(
+    sources.extend(source_at(
         "downwarAPI",
         "downwardAPI",
         downward,
@@ -203,7 +206,7 @@ fn sources<'a>(volume: &'a Volume, pod_name: Option<&'a str>, is_pod: bool) -> V
         },
     ));
     sources.extend(legacy_volumes::plugins(volume));
-    sources.push(source(
+    sources.extend(source(
         "configMap",
         volume.config_map.as_ref(),
         |map, path, problems| {
@@ -213,15 +216,15 @@ fn sources<'a>(volume: &'a Volume, pod_name: Option<&'a str>, is_pod: bool) -> V
         },
     ));
     sources.extend(legacy_volumes::clouds(volume));
-    sources.push(source(
+    sources.extend(source(
         "projected",
         volume.projected.as_ref(),
         projected::check,
     ));
     sources.extend(legacy_volumes::scale_io(volume));
-    sources.push(source("csi", volume.csi.as_ref(), check_csi));
-    sources.push(ephemeral(volume, pod_name));
-    sources.push(
+    sources.extend(source("csi", volume.csi.as_ref(), check_csi));
+    sources.extend(ephemeral(volume, pod_name));
+    sources.extend(
         volume
             .image
             .as_ref()

@@ -291,6 +291,9 @@ fn container_annotations(
     path: &Path<'_>,
     warnings: &mut Vec<String>,
 ) {
+    if annotations.is_empty() {
+        return;
+    }
     let context = container.security_context.as_ref();
     let key = format!(
         "container.seccomp.security.alpha.kubernetes.io/{}",
@@ -326,7 +329,9 @@ fn container_annotations(
 }
 
 fn container_amounts(container: &Container, path: &Path<'_>, warnings: &mut Vec<String>) {
-    let resources = container.resources.clone().unwrap_or_default();
+    let Some(resources) = &container.resources else {
+        return;
+    };
     let resources_path = path.child("resources");
     for name in ["memory", "ephemeral-storage"] {
         for (field, list) in [

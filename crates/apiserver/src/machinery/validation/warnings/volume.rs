@@ -1,6 +1,6 @@
 //! Warnings about volumes.
 
-use k8s_openapi::api::core::v1::{PodSpec, Volume};
+use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, PodSpec, Volume};
 use plimsoll_core::problem::quoted;
 
 use super::super::path::Path;
@@ -67,43 +67,77 @@ pub(super) fn volumes(spec: &PodSpec, path: &Path<'_>, warnings: &mut Vec<String
     }
 }
 
-/// A file of a volume and its source.
-#[derive(Clone, PartialEq, Eq)]
-struct FileOf {
-    path: String,
-    source: String,
+/// A file of a volume and its source, which is written out for a warning only.
+#[derive(Clone, Copy)]
+struct FileOf<'v> {
+    path: &'v str,
+    source: Source<'v>,
 }
 
-impl FileOf {
-    fn new(path: &str, source: &str) -> FileOf {
+/// Where a file of a projected volume comes from; other volumes have one source.
+#[derive(Clone, Copy)]
+enum Source<'v> {
+    Volume,
+    ConfigMap(&'v str),
+    Secret(&'v str),
+    DownwardApi,
+    ServiceAccountToken,
+}
+
+impl<'v> FileOf<'v> {
+    fn new(path: &'v str, source: Source<'v>) -> FileOf<'v> {
         FileOf {
-            path: path.trim_end_matches('/').to_owned(),
-            source: source.to_owned(),
+            path: path.trim_end_matches('/'),
+            source,
         }
+    }
+
+    fn of_items(
+        items: Option<&'v Vec<KeyToPath>>,
+        source: Source<'v>,
+    ) -> impl Iterator<Item = FileOf<'v>> {
+        let items = items.into_iter().flatten();
+        items.map(move |item| FileOf::new(&item.path, source))
+    }
+
+    fn of_fields(
+        items: Option<&'v Vec<DownwardAPIVolumeFile>>,
+        source: Source<'v>,
+    ) -> impl Iterator<Item = FileOf<'v>> {
+        let items = items.into_iter().flatten();
+        items.map(move |item| FileOf::new(&item.path, source))
     }
 
     fn shown(&self) -> String {
-        let path = quoted(&self.path);
-        if self.source.is_empty() {
-            path
-        } else {
-            format!("{path} ({})", self.source)
+        let path = quoted(self.path);
+        match self.source {
+            Source::Volume => path,
+            Source::ConfigMap(name) => format!("{path} (ConfigMap {})", quoted(name)),
+            Source::Secret(name) => format!("{path} (Secret {})", quoted(name)),
+            Source::DownwardApi => format!("{path} (DownwardAPI)"),
+            Source::ServiceAccountToken => format!("{path} (ServiceAccountToken)"),
         }
     }
 
-    fn overlaps(&self, other: &FileOf) -> bool {
-        let (a, b) = (format!("{}/", self.path), format!("{}/", other.path));
-        !self.path.is_empty() && !other.path.is_empty() && (a.starts_with(&b) || b.starts_with(&a))
+    /// Whether one file is the other, or within it.
+    fn overlaps(&self, other: &FileOf<'_>) -> bool {
+        let (short, long) = match self.path.len() <= other.path.len() {
+            true => (self.path, other.path),
+            false => (other.path, self.path),
+        };
+        let rest = long.strip_prefix(short);
+        !short.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
 fn overlapping_paths(volume: &Volume, warnings: &mut Vec<String>) {
-    let name = quoted(&volume.name);
-    let mut report = |description: &str, files: Vec<FileOf>| {
+    let mut report = |description: &dyn Fn() -> String, files: &[FileOf<'_>]| {
         for (index, file) in files.iter().enumerate() {
             for other in files[..index].iter().filter(|other| other.overlaps(file)) {
                 warnings.push(format!(
-                    "volume {name} ({description}): overlapping paths: {} with {}",
+                    "volume {} ({}): overlapping paths: {} with {}",
+                    quoted(&volume.name),
+                    description(),
                     file.shown(),
                     other.shown()
                 ));
@@ -111,31 +145,17 @@ fn overlapping_paths(volume: &Volume, warnings: &mut Vec<String>) {
         }
     };
     if let Some(map) = &volume.config_map {
-        let files = map
-            .items
-            .iter()
-            .flatten()
-            .map(|item| FileOf::new(&item.path, ""));
-        report(&format!("ConfigMap {}", quoted(&map.name)), files.collect());
+        let files: Vec<_> = FileOf::of_items(map.items.as_ref(), Source::Volume).collect();
+        report(&|| format!("ConfigMap {}", quoted(&map.name)), &files);
     }
     if let Some(secret) = &volume.secret {
-        let files = secret
-            .items
-            .iter()
-            .flatten()
-            .map(|item| FileOf::new(&item.path, ""));
-        report(
-            &format!("Secret {}", quoted(text(&secret.secret_name))),
-            files.collect(),
-        );
+        let files: Vec<_> = FileOf::of_items(secret.items.as_ref(), Source::Volume).collect();
+        let name = text(&secret.secret_name);
+        report(&|| format!("Secret {}", quoted(name)), &files);
     }
     if let Some(downward) = &volume.downward_api {
-        let files = downward
-            .items
-            .iter()
-            .flatten()
-            .map(|item| FileOf::new(&item.path, ""));
-        report("DownwardAPI", files.collect());
+        let files: Vec<_> = FileOf::of_fields(downward.items.as_ref(), Source::Volume).collect();
+        report(&|| "DownwardAPI".to_owned(), &files);
     }
     let Some(projected) = &volume.projected else {
         return;
@@ -143,28 +163,17 @@ fn overlapping_paths(volume: &Volume, warnings: &mut Vec<String>) {
     let mut files = Vec::new();
     for source in projected.sources.iter().flatten() {
         if let Some(map) = &source.config_map {
-            let origin = format!("ConfigMap {}", quoted(&map.name));
-            files.extend(
-                map.items
-                    .iter()
-                    .flatten()
-                    .map(|item| FileOf::new(&item.path, &origin)),
-            );
+            let origin = Source::ConfigMap(&map.name);
+            files.extend(FileOf::of_items(map.items.as_ref(), origin));
         } else if let Some(secret) = &source.secret {
-            let origin = format!("Secret {}", quoted(&secret.name));
-            files.extend(
-                secret
-                    .items
-                    .iter()
-                    .flatten()
-                    .map(|item| FileOf::new(&item.path, &origin)),
-            );
+            let origin = Source::Secret(&secret.name);
+            files.extend(FileOf::of_items(secret.items.as_ref(), origin));
         } else if let Some(downward) = &source.downward_api {
-            let items = downward.items.iter().flatten();
-            files.extend(items.map(|item| FileOf::new(&item.path, "DownwardAPI")));
+            let items = downward.items.as_ref();
+            files.extend(FileOf::of_fields(items, Source::DownwardApi));
         } else if let Some(token) = &source.service_account_token {
-            files.push(FileOf::new(&token.path, "ServiceAccountToken"));
+            files.push(FileOf::new(&token.path, Source::ServiceAccountToken));
         }
     }
-    report("Projected", files);
+    report(&|| "Projected".to_owned(), &files);
 }

@@ -1,10 +1,11 @@
-//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers.
+//! Deployments, ReplicaSets, DaemonSets, StatefulSets, ReplicationControllers and PodTemplates.
 //!
 //! Matches v1.36 pkg/apis/apps/validation/validation.go. API types cannot tell a missing selector
 //! from an empty one, so callers pass which it is.
 
 mod daemon_set;
 mod deployment;
+mod pod_template;
 mod replication_controller;
 mod stateful_set;
 
@@ -25,6 +26,7 @@ pub(super) use deployment::{
     validate_deployment, validate_deployment_update, validate_replica_set,
     validate_replica_set_update,
 };
+pub(super) use pod_template::{validate_pod_template, validate_pod_template_update};
 pub(super) use replication_controller::{
     validate_replication_controller, validate_replication_controller_update,
 };

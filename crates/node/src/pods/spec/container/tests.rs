@@ -11,6 +11,15 @@ fn sendable<F: Future + Send>(future: F) -> F {
 }
 
 async fn config(pod: &Pod, container: &Container, target_id: Option<&str>) -> ContainerConfig {
+    config_with(pod, container, target_id, &ContainerSettings::default()).await
+}
+
+async fn config_with(
+    pod: &Pod,
+    container: &Container,
+    target_id: Option<&str>,
+    devices: &ContainerSettings,
+) -> ContainerConfig {
     let dir = tempfile::tempdir().unwrap();
     let mut node = node(dir.path());
     node.pod_logs_dir = dir.path().join("logs");
@@ -26,11 +35,61 @@ async fn config(pod: &Pod, container: &Container, target_id: Option<&str>) -> Co
         volumes: &MountedVolumes::default(),
         target_id,
         user_namespace: &user_namespace,
+        devices,
     };
     let sources = MemorySources::default();
     sendable(container_config(&node, &sources, &input))
         .await
         .unwrap()
+}
+
+#[tokio::test]
+async fn a_container_gets_what_its_devices_need() {
+    let pod = pod_with(json!({"containers": [{
+        "name": "c", "image": "busybox:1", "command": ["$(GPU)"],
+        "env": [{"name": "OWN", "value": "spec"}],
+    }]}));
+    let container = &pod.spec.as_ref().unwrap().containers[0];
+    let texts = |texts: [(&str, &str); 2]| -> std::collections::BTreeMap<String, String> {
+        texts
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    };
+    let devices = ContainerSettings {
+        envs: texts([("GPU", "g1"), ("OWN", "plugin")]),
+        mounts: vec![DeviceMount {
+            container_path: "/lib/gpu".to_owned(),
+            host_path: "/usr/lib/gpu".to_owned(),
+            is_read_only: true,
+        }],
+        devices: vec![DeviceNode {
+            container_path: "/dev/gpu0".to_owned(),
+            host_path: "/dev/zero".to_owned(),
+            permissions: "rw".to_owned(),
+        }],
+        annotations: texts([("gpu", "g1"), (labels::RESTART_COUNT, "plugin")]),
+        cdi_devices: vec!["vendor.com/gpu=g1".to_owned()],
+    };
+    let got = config_with(&pod, container, None, &devices).await;
+    let env = |name: &str| {
+        let env = got.envs.iter().find(|env| env.key == name).unwrap();
+        String::from_utf8(env.value.clone()).unwrap()
+    };
+    // What the spec says comes before what a plugin says.
+    assert_eq!(
+        (env("GPU"), env("OWN")),
+        ("g1".to_owned(), "spec".to_owned())
+    );
+    assert_eq!(got.command, ["g1"]);
+    assert_eq!(got.annotations["gpu"], "g1");
+    assert_eq!(got.annotations[labels::RESTART_COUNT], "3");
+    let mount = &got.mounts[0];
+    assert_eq!(
+        (mount.container_path.as_str(), mount.readonly),
+        ("/lib/gpu", true)
+    );
+    assert_eq!(got.devices[0].host_path, "/dev/zero");
+    assert_eq!(got.cdi_devices[0].name, "vendor.com/gpu=g1");
 }
 
 #[tokio::test]

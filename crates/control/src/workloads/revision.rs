@@ -1,0 +1,73 @@
+//! Revisions of pod templates, which `kubectl rollout undo` goes back to.
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use serde_json::{Value, json};
+
+/// The label that names the revision of a pod.
+pub const REVISION_HASH: &str = "controller-revision-hash";
+
+/// The strategic merge patch that restores a template.
+pub fn revision_data(template: &PodTemplateSpec) -> Value {
+    let mut template = serde_json::to_value(template).unwrap_or_default();
+    if let Some(fields) = template.as_object_mut() {
+        fields.insert("$patch".to_owned(), json!("replace"));
+    }
+    json!({"spec": {"template": template}})
+}
+
+/// The template that such a patch restores.
+pub fn restored_template(data: &Value) -> Result<PodTemplateSpec, serde_json::Error> {
+    let mut template = data["spec"]["template"].clone();
+    if let Some(fields) = template.as_object_mut() {
+        fields.remove("$patch");
+    }
+    serde_json::from_value(template)
+}
+
+/// Whether two patches restore the same. A template without metadata is the same as one with none
+/// of its fields set.
+pub fn restores_same(a: &Value, b: &Value) -> bool {
+    fn plain(value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let fields = fields
+                    .iter()
+                    .map(|(key, value)| (key.clone(), plain(value)));
+                let is_set = |(key, value): &(String, Value)| {
+                    !(value.is_null() || key == "metadata" && *value == json!({}))
+                };
+                Value::Object(fields.filter(is_set).collect())
+            }
+            Value::Array(items) => Value::Array(items.iter().map(plain).collect()),
+            other => other.clone(),
+        }
+    }
+    plain(a) == plain(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_restores_the_template() {
+        let template: PodTemplateSpec = serde_json::from_value(json!({
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "v1"}]},
+        }))
+        .unwrap();
+        let data = revision_data(&template);
+        assert_eq!(data["spec"]["template"]["$patch"], "replace");
+        assert_eq!(restored_template(&data).unwrap(), template);
+        assert!(restored_template(&json!({})).is_err());
+    }
+
+    #[test]
+    fn empty_metadata_makes_no_difference() {
+        let spec = json!({"containers": []});
+        let without = json!({"spec": {"template": {"spec": spec}}});
+        let with = json!({"spec": {"template": {"metadata": {}, "spec": spec, "x": null}}});
+        assert!(restores_same(&without, &with));
+        assert!(!restores_same(&without, &json!({"spec": {}})));
+    }
+}

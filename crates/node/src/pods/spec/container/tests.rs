@@ -44,7 +44,7 @@ async fn config_with(
 }
 
 #[tokio::test]
-async fn a_container_gets_what_its_devices_need() {
+async fn container_gets_the_settings_of_its_devices() {
     let pod = pod_with(json!({"containers": [{
         "name": "c", "image": "busybox:1", "command": ["$(GPU)"],
         "env": [{"name": "OWN", "value": "spec"}],

@@ -197,7 +197,7 @@ impl Sample {
 
 /// The CPU time of this process.
 fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells");
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc is mounted");
     // The name, in brackets, may contain anything; user and system time are fields 14 and 15.
     let (_, after_name) = stat.rsplit_once(')').expect("the name is in brackets");
     let fields = after_name.split_whitespace().skip(11).take(2);

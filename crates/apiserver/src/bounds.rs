@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_deeper_than_allowed_is_refused() {
+    fn only_bodies_above_the_depth_limit_are_refused() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert_eq!(check(nested(MAX_DEPTH).as_bytes()), Ok(()));
         let depth = MAX_DEPTH + 1;

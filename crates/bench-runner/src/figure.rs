@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_come_to_a_median_and_a_spread() {
+    fn figures_have_a_median_and_a_spread() {
         let mut figures = Figures::default();
         for value in [90.0, 100.0, 140.0] {
             figures.add("create", value, "pods/s", Better::Higher);

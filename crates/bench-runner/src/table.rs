@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::figure::{Better, Figure, Figures};
 use crate::upstream::figure_of;
 
-/// Differences below this are taken for noise.
+/// Smaller differences count as noise.
 const NOISE: f64 = 0.05;
 
 /// Figures of one build, beside upstream's.

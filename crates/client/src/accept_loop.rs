@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_too_many_is_hung_up_on_until_another_leaves() {
+    async fn connections_above_the_limit_are_closed_until_another_ends() {
         let (address, _stop, _serving) = greeter(1, Duration::ZERO).await;
         let mut first = greeted(address).await.unwrap();
         assert!(greeted(address).await.is_none());

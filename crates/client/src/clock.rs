@@ -51,7 +51,7 @@ impl Clock {
         Clock::set_by_others(system_time, move || start.saturating_add(begun.elapsed()))
     }
 
-    /// The clock of this machine, but one that is never set back: it then goes on from where it was.
+    /// The clock of this machine, but never set back: it then continues from its last value.
     /// For times that are compared with those written down earlier.
     pub fn advancing() -> Clock {
         Clock::system().advancing_from(Timestamp::default())
@@ -98,7 +98,7 @@ impl Clock {
     }
 
     /// What [`Clock::steady`] showed when the clock showed that past time; now for one that is to
-    /// come. Only true as long as the clock was not set since, so it is asked for once and kept.
+    /// come. Only true as long as the clock was not set since, so it is computed once and kept.
     pub fn steady_of(&self, time: Timestamp) -> Timestamp {
         let age = self.now().saturating_since(time);
         self.steady().saturating_sub(age)
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_measures_on() {
+    fn durations_are_measured_across_clock_changes() {
         let ((wall, now), (even, steady)) = (hand(), hand());
         let clock = Clock::set_by_others(now, steady);
         let begun = clock.steady();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advancing_clock_follows_forward_and_goes_on_when_it_is_set_back() {
+    fn advancing_clock_follows_forward_jumps_and_ignores_backward_ones() {
         let ((wall, now), (even, steady)) = (hand(), hand());
         let system = Clock::set_by_others(now, steady);
         let clock = system.advancing_from(Timestamp::default());

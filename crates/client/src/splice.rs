@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bytes_go_both_ways_and_an_end_ends_both() {
+    async fn bytes_flow_both_ways_and_a_close_ends_both() {
         let (mut client, client_side) = tokio::io::duplex(16);
         let (mut node, node_side) = tokio::io::duplex(16);
         let spliced = tokio::spawn(splice(client_side, node_side, TIMEOUTS));

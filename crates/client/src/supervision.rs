@@ -32,7 +32,7 @@ pub const STEADY: Duration = Duration::from_secs(10);
 pub enum Weight {
     /// The process is not ready without it.
     Vital,
-    /// The process goes on.
+    /// The process continues.
     Minor,
 }
 
@@ -304,7 +304,7 @@ impl Inner {
         if let Some((_, restarted)) = &mut state.ended {
             *restarted = Some(Instant::now());
             let inner = Arc::clone(self);
-            // It is said that it is well again as soon as it is.
+            // The recovery is reported as soon as it happens.
             self.tasks.spawn(async move {
                 tokio::select! {
                     () = inner.stop.cancelled() => {}
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_panics_is_started_again_and_is_a_problem_meanwhile() {
+    async fn panicked_task_is_restarted_and_reported_as_unhealthy() {
         let supervisor = supervisor();
         let (count, until) = (Arc::new(AtomicU32::new(0)), supervisor.0.stop.clone());
         let runs = Arc::clone(&count);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_ends_neither_a_task_nor_its_owner() {
+    async fn panic_ends_neither_the_task_nor_its_owner() {
         let (runs, until) = (Arc::new(AtomicU32::new(0)), CancellationToken::new());
         let (counted, stopped) = (Arc::clone(&runs), until.clone());
         let surviving = tokio::spawn(survive_panics("feed", move || {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_fails_again_and_again_is_tried_less_and_less_often() {
+    async fn repeatedly_failing_task_backs_off() {
         let supervisor = supervisor();
         let count = Arc::new(AtomicU32::new(0));
         let runs = Arc::clone(&count);
@@ -414,13 +414,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_does_not_stop_holds_up_no_process() {
+    async fn hanging_task_does_not_delay_the_exit() {
         let supervisor = supervisor();
         supervisor.keep("deaf", Weight::Minor, std::future::pending);
         tokio::time::sleep(STEADY).await;
-        let told = Instant::now();
+        let stopped = Instant::now();
         stop(&supervisor).await;
-        assert_eq!(told.elapsed().as_secs(), GRACE.as_secs());
+        assert_eq!(stopped.elapsed().as_secs(), GRACE.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_returns_is_started_again_unless_it_may_be_done() {
+    async fn task_that_returns_is_restarted_unless_it_may_finish() {
         let supervisor = supervisor();
         let count = Arc::new(AtomicU32::new(0));
         let runs = Arc::clone(&count);
@@ -461,7 +461,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(count.load(Ordering::Relaxed), 2);
         assert!(supervisor.restarts("statuses") > 5);
-        assert_eq!(supervisor.problems(), [], "the process goes on");
+        assert_eq!(supervisor.problems(), [], "the process continues");
         stop(&supervisor).await;
     }
 }

@@ -25,11 +25,11 @@ pub(crate) fn disruption_patch(pod: &Pod, why: Disruption, now: Timestamp) -> Op
         .flat_map(|s| s.conditions.iter().flatten());
     let known = conditions.find(|condition| condition.type_ == DISRUPTION_TARGET);
     let held = known.filter(|condition| condition.status == "True");
-    let is_told = held.is_some_and(|condition| {
+    let is_reported = held.is_some_and(|condition| {
         condition.reason.as_deref() == Some(why.reason)
             && condition.message.as_deref() == Some(why.message)
     });
-    if is_told {
+    if is_reported {
         return None;
     }
     let since = held.and_then(|condition| condition.last_transition_time.clone());
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_condition_comes_last() {
+    fn new_condition_is_last() {
         let pod = json!({"status": {"conditions": [
             {"type": "Ready", "status": "True"},
             {"type": "PodScheduled", "status": "True"},
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn condition_is_written_once_and_keeps_its_time() {
-        let told = |since: &str| {
+        let disrupted = |since: &str| {
             json!({
                 "type": "DisruptionTarget",
                 "status": "True",
@@ -126,13 +126,13 @@ mod tests {
         };
         let epoch = "1970-01-01T00:00:00Z";
         let fresh = patch(json!({"type": "Ready", "status": "True"}));
-        assert_eq!(fresh, Some(json!([told(epoch)])));
-        assert_eq!(patch(told(epoch)), None);
+        assert_eq!(fresh, Some(json!([disrupted(epoch)])));
+        assert_eq!(patch(disrupted(epoch)), None);
         let earlier = "1969-01-01T00:00:00Z";
-        let mut other = told(earlier);
+        let mut other = disrupted(earlier);
         other["reason"] = "EvictionByEvictionAPI".into();
-        assert_eq!(patch(other), Some(json!([told(earlier)])));
+        assert_eq!(patch(other), Some(json!([disrupted(earlier)])));
         let ended = json!({"type": "DisruptionTarget", "status": "False"});
-        assert_eq!(patch(ended), Some(json!([told(epoch)])));
+        assert_eq!(patch(ended), Some(json!([disrupted(epoch)])));
     }
 }

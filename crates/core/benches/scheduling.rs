@@ -96,7 +96,7 @@ fn row(engine: &mut Engine, name: &str, pods: &[Arc<SchedulingPod>], with_refere
     clean(engine, pods);
 }
 
-/// Nodes so full of unimportant pods that for each important one, one of them has to go.
+/// Nodes so full of unimportant pods that each important one preempts one of them.
 fn full_cluster(nodes: usize) -> Engine {
     let mut engine = Engine::new(vec![Profile::default()], 1);
     let low = pod_with_cpu(String::new(), "low", &json!({"priority": -1}), "2133m");

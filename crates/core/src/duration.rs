@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn printing_drops_what_is_zero_at_the_ends_only() {
+    fn printing_drops_only_leading_and_trailing_zero_units() {
         let printed = |nanos| Duration::from_nanos(nanos).to_string();
         assert_eq!(printed(0), "0s");
         assert_eq!(printed(999), "999ns");

@@ -2,7 +2,7 @@
 //!
 //! Each pod with `hostUsers: false` has a range of its own, so that root in it has no power over the
 //! node's files or those of another pod. Matches v1.36 pkg/kubelet/userns/userns_manager.go; unlike
-//! there, the ids of a user `kubelet` in `/etc/subuid` are not asked for: every range above the first
+//! there, the ids of a user `kubelet` in `/etc/subuid` are not used: every range above the first
 //! is free to be given.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_written_file_is_heard_of_before_long() {
+    async fn written_file_is_noticed_soon() {
         let folder = tempfile::tempdir().unwrap();
         for changes in [Changes::All, Changes::Finished] {
             let mut watch = Watch::new(folder.path(), changes);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_folder_that_is_not_there_is_looked_for_now_and_then() {
+    async fn missing_folder_is_looked_for_periodically() {
         let mut watch = Watch::new(Path::new("/not/there"), Changes::Finished);
         let begun = tokio::time::Instant::now();
         watch.changed(Duration::from_secs(20)).await;

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn most_used_flags_come_first_and_others_have_a_known_heading() {
+    fn most_used_flags_are_first_and_others_have_a_known_heading() {
         let cli = crate::Cli::command();
         for (name, most_used) in MOST_USED {
             let command = cli.find_subcommand(name).unwrap();

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_file_whose_lists_are_not_lists() {
+    fn refuses_a_file_with_malformed_lists() {
         let config = json!({ "clusters": "none" });
         let error = merge(config, &admin(), "plimsoll").unwrap_err();
         assert_eq!(error.to_string(), "clusters is not a list");

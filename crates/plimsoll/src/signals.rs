@@ -21,7 +21,7 @@ impl Signals {
     }
 }
 
-/// Ends with the first SIGTERM or SIGINT, and tells nothing: for commands that run until Ctrl-C.
+/// Ends with the first SIGTERM or SIGINT, without a log line: for commands that run until Ctrl-C.
 pub(crate) async fn interrupted() {
     match (
         signal(SignalKind::terminate()),

@@ -106,7 +106,7 @@ garbage
 ";
 
     #[test]
-    fn mounts_below_a_path_come_deepest_and_latest_first() {
+    fn mounts_below_a_path_are_listed_deepest_and_latest_first() {
         let table = MountTable::parse(TEXT);
         let below: Vec<_> = table
             .below(Path::new("/k/pods/u"))

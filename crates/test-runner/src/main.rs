@@ -2,7 +2,7 @@
 //!
 //! It builds all test executables of the workspace with one command, lists their tests and their
 //! tiers, and runs them in processes with time limits, several at once. A test that fails is run
-//! once more with nothing beside it: it is flaky if it passes then.
+//! again with nothing beside it: it is flaky if it passes then.
 //!
 //! Tests that cost something (servers, containers, virtual machines) have a process each, so that one
 //! that hangs or crashes is ended with all it started and takes no other along. The 2,500 that take

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_with_another_environment_are_found_and_ended() {
+    fn children_with_another_environment_are_ended() {
         let mark = format!("unit-{}/1", std::process::id());
         let mut child = Command::new("sh")
             .args(["-c", "env -i sleep 600 & env -i setsid sleep 600 & wait"])

@@ -73,7 +73,7 @@ impl Progress {
 
     fn read_line(&mut self, line: &str, now: Instant) {
         let Some((at, rest)) = self.announced(line) else {
-            // A test's own output has come between its name and its result.
+            // A test's own output appears between its name and its result.
             if self.is_sequential
                 && let Some(at) = self.running()
                 && let Some(has_passed) = verdict(line)
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_test_prints_does_not_hide_its_end() {
+    fn output_of_a_test_does_not_hide_its_result() {
         let noisy = "test a ... hello\nworld\n|ok\ntest m::b - should panic ... |noiseFAILED\ntest [tier: root] c   ... ok\n";
         let states = after(noisy, 1);
         assert_eq!(states[0], State::Ended(seconds(2), Some(true)));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_whose_result_is_hidden_has_ended_when_the_next_begins() {
+    fn test_with_a_hidden_result_ends_when_the_next_begins() {
         let states = after("test a ... x|\ntest m::b ... ", 1);
         assert_eq!(states[0], State::Ended(seconds(2), None));
     }

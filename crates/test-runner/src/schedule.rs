@@ -1,4 +1,4 @@
-//! Runs jobs beside each other, as many as fit, and failed tests once more on their own.
+//! Runs jobs beside each other, as many as fit, and failed tests again on their own.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

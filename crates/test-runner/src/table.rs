@@ -126,7 +126,7 @@ const ROWS: [Row; 22] = {
         (
             "apiserver/server",
             Unit,
-            "fairness::an_administrator_",
+            "fairness::administrator_",
             mode(Own, Alone, 300),
         ),
         // Servers inside of the test's process, and clients that wait for them.
@@ -140,7 +140,7 @@ const ROWS: [Row; 22] = {
         ),
         // One server for all sessions, which have namespaces of their own; kubectl takes the time.
         ("plimsoll/kubectl", Tools, "", mode(Together(4), Waits, 180)),
-        // Heartbeats of nodes on paper must come in time.
+        // Heartbeats of fake nodes must arrive in time.
         (
             "plimsoll/flows",
             Tools,

@@ -55,7 +55,7 @@ fn counts_projects() -> bool {
 }
 
 /// Runs a case that needs file systems which count projects: here, or, where the kernel cannot mount
-/// them, the test of that name once more in a machine.
+/// them, the test of that name again in a machine.
 ///
 /// # Panics
 ///

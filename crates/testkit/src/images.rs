@@ -38,7 +38,7 @@ pub fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// An image: its layers and how it wants to be run.
+/// An image: its layers and its configuration.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// Lowest first.

@@ -48,7 +48,7 @@ fn ask() -> io::Result<Vec<String>> {
     }
 }
 
-/// Reads messages; answers whether there are more to come.
+/// Reads messages; returns whether there are more to come.
 fn read(mut bytes: &[u8], found: &mut Vec<String>) -> bool {
     while let [a, b, c, d, e, f, ..] = *bytes {
         let length = u32::from_ne_bytes([a, b, c, d]) as usize;

@@ -82,7 +82,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    #[expect(clippy::print_stderr, reason = "whoever reads of a failure needs it")]
+    #[expect(clippy::print_stderr, reason = "part of the report of a failure")]
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {

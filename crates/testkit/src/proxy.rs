@@ -1,5 +1,5 @@
 //! A network between clients and a server that can be cut, slowed down, and made to lose what goes one
-//! way. Its address stays the same when the server starts anew elsewhere.
+//! way. Its address stays the same when the server restarts elsewhere.
 //!
 //! What is lost waits, as TCP sends it again until it arrives: connections outlive a short loss, and
 //! no new ones are made meanwhile.
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_either_way_arrives_when_the_network_is_whole_again() {
+    fn data_cut_in_either_direction_arrives_after_the_link_heals() {
         let (proxy, client) = echo();
         assert!(says(&client, b"first"));
         for (to_server, to_client) in [(Link::Cut, Link::Fine), (Link::Fine, Link::Cut)] {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slow_arrives_late_and_in_order() {
+    fn slow_link_delivers_late_and_in_order() {
         let (proxy, client) = echo();
         proxy.set_link(Link::Slow(
             Duration::from_millis(50),

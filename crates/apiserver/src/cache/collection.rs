@@ -62,7 +62,7 @@ pub(super) struct Loaded {
     pub(super) unreadable: Vec<(Arc<str>, Revision)>,
 }
 
-/// A watch asks for changes that are no longer kept.
+/// A watch starts before the oldest kept change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {requested} ({oldest})")]
 pub struct Expired {
@@ -97,7 +97,7 @@ impl Collection {
     }
 
     /// Reads what the store has under a key of this kind. What cannot be read is named in the log
-    /// and counted, every time that it is met, and noted down to be made known.
+    /// and counted, each time, and recorded for an event.
     pub(crate) fn read(&self, key: Arc<str>, entry: &Entry) -> Result<Object, Unreadable> {
         self.read_from(Encoder::Unknown, key, entry)
     }
@@ -441,7 +441,7 @@ mod tests {
         pods.apply(changes(2..=1001), begun, Encoder::Unknown);
         pods.apply(changes(1002..=1011), begun + KEPT_FOR, Encoder::Unknown);
         pods.forget_old(begun + KEPT_FOR);
-        assert!(pods.watch_after(1).is_ok(), "nobody has been away for long");
+        assert!(pods.watch_after(1).is_ok(), "all kept for a while");
         pods.forget_old(begun + KEPT_FOR + Duration::from_secs(1));
         let oldest = 1011 - MIN_EVENTS as Revision;
         assert!(pods.watch_after(oldest).is_ok());

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_not_valid_is_not_scanned() {
+    fn truncated_or_invalid_json_is_not_scanned() {
         let wanted = SelectorPaths::of_storage("pods");
         let whole = r#"{"metadata":{"labels":{"a":"b"}},"spec":{"x":[1,{"y":"\""}]}}"#;
         assert!(scan(wanted.tree(), whole.as_bytes()).is_some());

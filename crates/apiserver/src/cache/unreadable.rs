@@ -22,7 +22,7 @@ pub(crate) struct Finding {
     pub(crate) problem: String,
 }
 
-/// Where they are noted down by whoever reads, without waiting, each once.
+/// Where readers record them, without waiting, each once.
 #[derive(Debug)]
 pub(crate) struct Findings {
     known: Mutex<BTreeSet<(&'static str, Arc<str>)>>,

@@ -1,7 +1,7 @@
 //! The authorizer, kept in step with the cache.
 //!
-//! The authorizer catches up with the cache when it is asked, not on every change: most changes are
-//! of pods, and those matter only when a node asks. The cost is proportional to the changes since
+//! The authorizer catches up with the cache at a review, not on every change: most changes are
+//! of pods, and those matter only to nodes. The cost is proportional to the changes since
 //! then.
 
 use std::sync::{Arc, PoisonError, RwLock};

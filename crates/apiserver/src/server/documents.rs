@@ -20,7 +20,7 @@ use crate::http::openapi;
 use crate::http::query::Query;
 use crate::status::{Details, Status};
 
-/// What `?verbose` lists, with the tasks of the server and its store; each can also be asked for by itself.
+/// What `?verbose` lists, with the tasks of the server and its store; each is also a path.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
 
 /// The reason of a failed check is in the log only.

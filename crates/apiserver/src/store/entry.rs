@@ -72,7 +72,7 @@ impl RangeRequest {
 /// A page of listed keys, and how many follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The revision that was read; the next page should ask for the same.
+    /// The revision that was read; the next page should request the same.
     pub revision: Revision,
     /// In byte order of keys.
     pub entries: Vec<Entry>,

@@ -110,7 +110,7 @@ async fn followed_log_has_backpressure_and_ends_with_its_reader() {
 }
 
 #[tokio::test]
-async fn log_comes_in_messages_of_a_web_socket() {
+async fn log_is_sent_as_websocket_messages() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let expected = "/containerLogs/default/web/app?tailLines=5\n";

@@ -174,7 +174,7 @@ async fn answer(
         "stats" => text(200, json!({"node": {"nodeName": "n1"}}).to_string()),
         "echo" => {
             let headers = request.headers();
-            let told = format!(
+            let head = format!(
                 "{} {asked} host={:?} auth={:?} uri={:?}\n",
                 request.method(),
                 headers.get(header::HOST),
@@ -182,7 +182,7 @@ async fn answer(
                 headers.get("x-forwarded-uri"),
             );
             let body = request.into_body().collect().await.unwrap().to_bytes();
-            let mut response = text(200, [told.as_bytes(), &body].concat());
+            let mut response = text(200, [head.as_bytes(), &body].concat());
             let headers = response.headers_mut();
             headers.insert("access-control-allow-origin", "*".parse().unwrap());
             headers.insert(header::LOCATION, "/elsewhere".parse().unwrap());

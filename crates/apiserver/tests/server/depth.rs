@@ -95,9 +95,9 @@ fn refused(what: &str, answer: &Answer) {
     );
     assert_eq!(status["kind"], "Status", "{what}: {status}");
     let message = status["message"].as_str().unwrap();
-    let is_told = message.contains("max depth") || message.contains("recursion limit");
+    let is_reported = message.contains("max depth") || message.contains("recursion limit");
     assert!(
-        is_told || message.contains("levels deep"),
+        is_reported || message.contains("levels deep"),
         "{what}: {message}"
     );
 }

@@ -190,7 +190,7 @@ async fn the_tasks_of_the_store_are_started_again() {
         })
         .await;
         let name = format!("s{number}");
-        eventually("writes and reads go on", async || {
+        eventually("writes and reads continue", async || {
             let made = admin.post(SECRETS, &secret(&name)).await.code;
             let there = admin.get(&format!("{SECRETS}/{name}")).await.code;
             ([201, 409].contains(&made) && there == 200).then_some(())

@@ -126,7 +126,7 @@ async fn permissions_revoked_during_a_cache_gap_stay_revoked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn anonymous_user_gets_health_only() {
     let cluster = Cluster::start().await;
-    let nobody = cluster.bearer("");
+    let anonymous = cluster.bearer("");
     for path in [
         "/healthz",
         "/livez",
@@ -134,7 +134,7 @@ async fn anonymous_user_gets_health_only() {
         "/readyz?verbose",
         "/version",
     ] {
-        assert_eq!(nobody.get(path).await.code, 200, "{path}");
+        assert_eq!(anonymous.get(path).await.code, 200, "{path}");
     }
     for path in [
         "/",
@@ -148,11 +148,11 @@ async fn anonymous_user_gets_health_only() {
         "/apis/apps/v1",
         "/nothing/here",
     ] {
-        let answer = nobody.get(path).await;
+        let answer = anonymous.get(path).await;
         let message = answer.refused(403, "Forbidden");
         assert!(message.contains("system:anonymous"), "{message}");
     }
-    nobody
+    anonymous
         .post(SECRETS, &secret("s"))
         .await
         .refused(403, "Forbidden");

@@ -87,7 +87,7 @@ async fn allow_joining(cluster: &Cluster) {
 }
 
 /// Requests the certificate of that node, and waits for the decision.
-async fn asked_to_be(joining: &Caller, name: &str) -> Value {
+async fn request_certificate(joining: &Caller, name: &str) -> Value {
     let (_, request) = signing_request(&format!("system:node:{name}"));
     let made = eventually("the token is known", async || {
         let answer = joining.post(REQUESTS, &request).await;
@@ -113,7 +113,7 @@ async fn a_join_token_does_not_take_over_a_node() {
     let token = join_token("2099-01-01T00:00:00Z");
     admin.post(secrets, &token).await.expect(201);
     let joining = cluster.bearer(TOKEN);
-    let first = asked_to_be(&joining, "n9").await;
+    let first = request_certificate(&joining, "n9").await;
     assert!(first["status"]["certificate"].is_string(), "{first}");
     let first = first["metadata"]["name"].as_str().unwrap().to_owned();
 
@@ -124,7 +124,7 @@ async fn a_join_token_does_not_take_over_a_node() {
         assert_eq!(condition["reason"], "NodeExists", "{csr}");
         condition["message"].as_str().unwrap().to_owned()
     };
-    let message = denied(&asked_to_be(&joining, "n9").await);
+    let message = denied(&request_certificate(&joining, "n9").await);
     assert_eq!(
         message,
         format!(
@@ -134,16 +134,19 @@ async fn a_join_token_does_not_take_over_a_node() {
     );
     let nodes = "/api/v1/nodes";
     admin.post(nodes, &node("n9")).await.expect(201);
-    let message = denied(&asked_to_be(&joining, "n9").await);
+    let message = denied(&request_certificate(&joining, "n9").await);
     assert!(
         message.starts_with("a Node with name \"n9\" already exists"),
         "{message}"
     );
     admin.post(nodes, &node("n8")).await.expect(201);
-    denied(&asked_to_be(&joining, "n8").await);
+    denied(&request_certificate(&joining, "n8").await);
 
     // Two machines request one name at the same time: one gets it.
-    let both = futures::join!(asked_to_be(&joining, "n7"), asked_to_be(&joining, "n7"));
+    let both = futures::join!(
+        request_certificate(&joining, "n7"),
+        request_certificate(&joining, "n7")
+    );
     let signed = [&both.0, &both.1].map(|csr| csr["status"]["certificate"].is_string());
     assert_eq!(signed.iter().filter(|is_signed| **is_signed).count(), 1);
 
@@ -154,7 +157,7 @@ async fn a_join_token_does_not_take_over_a_node() {
         (found.code == 404).then_some(())
     })
     .await;
-    let again = asked_to_be(&joining, "n9").await;
+    let again = request_certificate(&joining, "n9").await;
     assert!(again["status"]["certificate"].is_string(), "{again}");
 }
 
@@ -254,7 +257,7 @@ async fn serving_certificate_is_signed_once_its_node_exists() {
     let (_, request) = serving_request("n7", vec![name]);
     let made = kubelet.post(REQUESTS, &request).await.expect(201);
     let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
-    // Another request that is processed later and signed at once: by then this one has been
+    // Another request that is processed later and signed at once: before that this one has been
     // processed.
     let (_, other) = signing_request("system:node:n7");
     let rotation = "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient";

@@ -145,7 +145,7 @@ async fn believe(caller: Caller, seed: u64, mut end: tokio::sync::watch::Receive
     let reached = async {
         while expected.as_ref() != Some(&believer.state) || believer.is_initial {
             tokio::select! {
-                line = lines.next() => believer.take(&line.expect("the watch goes on")),
+                line = lines.next() => believer.take(&line.expect("the watch continues")),
                 () = has_ended(&mut end), if expected.is_none() => {
                     let list = caller.get(&format!("{SECRETS}?x{selection}")).await;
                     expected = Some(state_of(&list.expect(200)));

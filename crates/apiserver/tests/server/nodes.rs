@@ -106,7 +106,7 @@ async fn kubelet_reads_the_secrets_of_its_pods() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_pod_is_resized_beyond_what_its_node_has() {
+async fn no_pod_is_resized_beyond_its_nodes_allocatable() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(NODES, &node("n1")).await.expect(201);

@@ -210,7 +210,7 @@ async fn malformed_labels_of_a_namespace_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn defaults_and_exemptions_come_from_the_configuration() {
+async fn defaults_and_exemptions_are_read_from_the_configuration() {
     let mut plugin = PodSecurity::default();
     plugin.defaults.enforce.level = Level::Baseline;
     plugin.defaults.enforce.version = Version::Minor(30);

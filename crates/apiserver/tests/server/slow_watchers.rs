@@ -58,7 +58,7 @@ async fn watcher_that_does_not_read_is_disconnected() {
     let fresh = format!("{SECRETS}?resourceVersion={settled}");
     admin.get(&fresh).await.expect(200);
     let grown = resident_mib().saturating_sub(before);
-    assert!(grown < 350, "{grown} MiB more for what nobody reads");
+    assert!(grown < 350, "{grown} MiB more for unread events");
     for mut sleeper in sleepers {
         let mut last = start;
         let error = loop {

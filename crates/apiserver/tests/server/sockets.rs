@@ -192,7 +192,7 @@ async fn silent_clients_do_not_block_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_connections_is_survived() {
+async fn server_survives_a_connection_flood() {
     let cluster = Cluster::start().await;
     for _ in 0..10 {
         let connecting = (0..100).map(|_| TcpStream::connect(cluster.address));

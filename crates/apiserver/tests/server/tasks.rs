@@ -72,7 +72,7 @@ const WRITERS: usize = 6;
 /// How often the store's writer is ended.
 const ENDS: usize = 3;
 
-/// Creates one object after the other until told to stop; gives the names of those that the server
+/// Creates one object after the other until stopped; returns the names of those that the server
 /// has acknowledged. None may wait for ever.
 async fn write(
     admin: Caller,
@@ -101,7 +101,7 @@ async fn write(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_stores_writer_is_started_again_and_nothing_is_lost() {
+async fn panicked_store_writer_is_restarted_without_losses() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let file = folder.path().join("store.redb");
     let store = Arc::new(RedbStore::open(&file, &RedbOptions::default()).unwrap());
@@ -132,7 +132,7 @@ async fn the_stores_writer_is_started_again_and_nothing_is_lost() {
         assert!(shown.contains("[-]store-writer failed"), "{shown}");
     }
     let before = count.load(Ordering::Relaxed);
-    eventually("writes go on", async || {
+    eventually("writes continue", async || {
         (count.load(Ordering::Relaxed) > before + 20).then_some(())
     })
     .await;

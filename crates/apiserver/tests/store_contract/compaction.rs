@@ -58,7 +58,7 @@ pub(crate) async fn watches_below_the_compacted_revision_fail(store: Arc<dyn Sto
     }
     let mut watch = store.watch(request(last - 1)).await.unwrap();
     let Update::Change(change) = watches::next(&mut watch).await.unwrap() else {
-        panic!("no progress was asked for");
+        panic!("no progress was requested");
     };
     assert_eq!(change.revision, last);
     assert_eq!(change.previous.unwrap().value, "2");

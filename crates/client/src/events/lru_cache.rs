@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_used_for_the_longest_time_is_forgotten() {
+    fn least_recently_used_entry_is_dropped() {
         let mut lru_cache = LruCache::new(2);
         assert_eq!(lru_cache.insert("a", 1), None);
         assert_eq!(lru_cache.insert("b", 2), None);

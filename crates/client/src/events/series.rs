@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_time_makes_a_series_and_further_ones_are_counted_silently() {
+    fn second_event_starts_a_series_and_later_ones_are_counted() {
         let mut series = Series::new();
         let first = series.record(pending("a", "x"), at(1));
         assert_eq!(first[0].series, None);

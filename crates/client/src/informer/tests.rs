@@ -29,7 +29,7 @@ fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
     names.map(Option::unwrap_or_default).collect()
 }
 
-async fn objects_are_found_and_changes_told(cluster: Arc<Cluster>) {
+async fn informer_lists_objects_and_notifies_of_changes(cluster: Arc<Cluster>) {
     cluster.put(pod("a", "n1"));
     cluster.put(pod("b", "n2"));
     let informers = Informers::new(cluster.client());
@@ -84,12 +84,12 @@ async fn objects_are_found_and_changes_told(cluster: Arc<Cluster>) {
 
 #[tokio::test]
 async fn objects_are_streamed_cached_and_reported() {
-    objects_are_found_and_changes_told(Cluster::new()).await;
+    informer_lists_objects_and_notifies_of_changes(Cluster::new()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_streams_no_lists_is_listed() {
-    objects_are_found_and_changes_told(Cluster::without_streamed_lists()).await;
+    informer_lists_objects_and_notifies_of_changes(Cluster::without_streamed_lists()).await;
 }
 
 #[tokio::test]

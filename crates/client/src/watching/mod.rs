@@ -190,7 +190,7 @@ struct Watching<const METADATA: bool> {
     progress: Progress,
 }
 
-/// How far the first list has come.
+/// The progress of the first list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Nothing,

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_nested_deeper_than_readers_go_are_named() {
+    fn too_deeply_nested_objects_are_named() {
         let depth = 5000;
         let deep = format!(
             r#"{{"metadata":{{"name":"a","namespace":"b","x":{}{}}}}}"#,

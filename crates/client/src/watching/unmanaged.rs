@@ -1,4 +1,4 @@
-//! Objects read without `managedFields`, which no loop looks at.
+//! Objects read without `managedFields`, which no loop reads.
 //!
 //! They are often half of an object's text and more than half of the work of reading it: skipping
 //! them while reading costs little, dropping them afterwards everything.

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_owner_whose_replacements_are_evicted_waits() {
+    async fn owner_waits_while_its_replacements_are_evicted() {
         let cluster = Cluster::new();
         let pods = Informers::new(cluster.client()).of::<Pod>();
         let now = Timestamp::from_rfc3339("2026-01-01T00:03:00Z").unwrap();

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::work_queue::WorkQueue;
 use plimsoll_client::informer::{Change, Informer, Informers, Key};
 
-/// How many namespaces are looked at at the same time.
+/// Namespaces processed concurrently.
 const WORKERS: usize = 5;
 
 /// The settings of the loop.
@@ -181,7 +181,7 @@ mod tests {
     use plimsoll_client::testing::Cluster;
 
     #[tokio::test(start_paused = true)]
-    async fn namespaces_have_an_account_and_the_certificate_whatever_happens_to_them() {
+    async fn default_account_and_root_certificate_are_restored() {
         let cluster = Cluster::new();
         let stop = CancellationToken::new();
         let options = Options {

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pods_of_a_node_that_is_gone_fail_and_are_deleted_after_a_while() {
+    async fn pods_of_a_deleted_node_fail_and_are_deleted_later() {
         let cluster = Cluster::new();
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "there"}});
         cluster.put(node);

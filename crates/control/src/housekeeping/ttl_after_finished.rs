@@ -15,7 +15,7 @@ use crate::work_queue::WorkQueue;
 use plimsoll_client::clock::Clock;
 use plimsoll_client::informer::{Change, Informer, Informers, Key};
 
-/// How many jobs are looked at at the same time.
+/// Jobs processed concurrently.
 const WORKERS: usize = 5;
 
 /// The settings of the loop.
@@ -47,7 +47,7 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
     }
 }
 
-/// Deletes a job whose time is over; answers when to look again at one whose is not.
+/// Deletes a job whose time is over; returns when to look again at one whose is not.
 async fn expire(
     client: &Client,
     clock: &Clock,

@@ -58,13 +58,13 @@ pub struct Condition {
     pub reason: &'static str,
     /// The human-readable message.
     pub message: String,
-    /// The version of the spec that was looked at.
+    /// The version of the spec that was read.
     pub observed_generation: i64,
     /// Whether the condition was something else before.
     pub is_new: bool,
 }
 
-/// A pod that has to go.
+/// A pod to preempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// The pod.

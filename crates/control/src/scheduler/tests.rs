@@ -167,7 +167,7 @@ fn pod_is_bound_once_with_event_on_success() {
 }
 
 #[test]
-fn nothing_is_tried_before_all_lists_are_known() {
+fn nothing_is_scheduled_before_all_lists_are_loaded() {
     let mut state = Loop::new(&Configuration::default(), 1, 10, Time::default());
     state.observe(Input::Pod(WatchEvent::ListEnds), Time::default());
     assert!(!state.is_synced());
@@ -175,7 +175,7 @@ fn nothing_is_tried_before_all_lists_are_known() {
 }
 
 #[test]
-fn assumed_pods_take_up_room_until_their_binding_fails() {
+fn assumed_pods_use_resources_until_their_binding_fails() {
     let mut world = World::new();
     world.node("n", "1");
     world.see(pod("a", "1", json!({})));
@@ -224,7 +224,7 @@ fn the_condition_is_written_when_it_changes_and_events_each_time() {
 }
 
 #[test]
-fn a_pod_is_tried_again_when_a_node_comes_on_which_it_fits() {
+fn pod_is_tried_again_when_a_fitting_node_is_added() {
     let mut world = World::new();
     world.see(pod("a", "2", json!({})));
     let actions = world.run();
@@ -320,7 +320,7 @@ fn last_victim_is_deleted_after_others_and_preemptor_waits() {
 }
 
 #[test]
-fn room_that_is_made_is_kept_from_pods_of_lower_priority() {
+fn preempted_resources_are_kept_from_pods_of_lower_priority() {
     let mut world = contested(&["v1", "v2"]);
     world.run();
     world.evicted("high", "v2", Eviction::Gone);
@@ -355,7 +355,7 @@ fn lower_nominations_are_cleared_by_a_preemptor_on_the_same_node() {
 }
 
 #[test]
-fn pod_deleted_during_binding_frees_its_room_at_once() {
+fn pod_deleted_during_binding_frees_its_resources_at_once() {
     let mut world = World::new();
     world.node("n", "1");
     world.see(pod("a", "1", json!({})));
@@ -394,7 +394,7 @@ fn new_list_drops_missing_objects() {
 }
 
 #[test]
-fn a_recreated_pod_is_another_pod() {
+fn recreated_pod_is_a_different_pod() {
     let mut world = World::new();
     world.node("n", "1");
     world.see(pod("a", "1", json!({})));

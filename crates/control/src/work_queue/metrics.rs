@@ -34,7 +34,7 @@ pub(super) struct QueueState {
     pub(super) longest: Duration,
 }
 
-/// A queue that can be looked at.
+/// A queue with readable figures.
 pub(super) trait Visible: Send + Sync {
     fn name(&self) -> &'static str;
     fn state(&self) -> QueueState;

@@ -24,7 +24,7 @@ use metrics::{Meter, QueueState, Visible};
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 /// The longest wait after a failure.
 const LONGEST_RETRY: Duration = Duration::from_secs(1000);
-/// From so many failures in a row on, they are warned of.
+/// Failures in a row before a warning.
 const WARN_AFTER_FAILURES: u32 = 5;
 
 /// A queue of keys; see the module.
@@ -41,7 +41,7 @@ pub struct WorkQueue<T> {
 struct State<T> {
     /// Keys to hand out, in order.
     ready: VecDeque<T>,
-    /// Keys to be looked at, and since when: those in `ready`, and those added while a worker has
+    /// Keys to process, and since when: those in `ready`, and those added while a worker has
     /// them.
     dirty: HashMap<T, Instant>,
     /// Keys that a worker has, and since when.
@@ -67,7 +67,7 @@ impl<T> Default for State<T> {
 }
 
 impl<T: Clone + Ord + Hash> State<T> {
-    /// Answers whether that was news.
+    /// Returns whether it was new.
     fn add(&mut self, key: T) -> bool {
         if self.dirty.contains_key(&key) {
             return false;
@@ -91,7 +91,7 @@ impl<T: Clone + Ord + Hash> State<T> {
         self.later.insert((time, key));
     }
 
-    /// Answers how many of them were news.
+    /// Returns how many of them were new.
     fn add_due(&mut self, now: Instant) -> u64 {
         let mut news = 0;
         while let Some((time, _)) = self.later.first()
@@ -255,7 +255,7 @@ impl<T: Clone + Ord + Hash + Send> Visible for WorkQueue<T> {
 impl<T: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<T> {
     /// Works on the queue without end, on `workers` keys at a time.
     ///
-    /// `work` answers when it wants to see the key again in any case. A failure is logged, and
+    /// `work` returns when to process the key again in any case. A failure is logged, and
     /// the key comes back after its back-off.
     pub async fn work<W, F, E>(self: Arc<Self>, workers: usize, work: W)
     where
@@ -272,7 +272,7 @@ impl<T: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<T> {
                 }
             });
         }
-        // A worker ends only by a panic, which is not to be swallowed.
+        // A worker ends only by a panic, which must not be swallowed.
         while let Some(ended) = tasks.join_next().await {
             if let Err(error) = ended
                 && error.is_panic()

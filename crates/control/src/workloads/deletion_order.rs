@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_and_crowding_come_before_age() {
+    fn deletion_cost_and_crowding_precede_age() {
         let make = |name: &str, cost: &str| {
             pod(
                 name,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_about_the_same_age_go_in_uid_order() {
+    fn pods_of_similar_age_are_ordered_by_uid() {
         let now = Timestamp::from_rfc3339("2026-01-01T01:00:00Z").unwrap();
         let make =
             |name: &str, time: &str| pod(name, json!({"metadata": {"creationTimestamp": time}}));
@@ -224,9 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_runs_in_circles_still_sorts() {
+    fn cyclic_order_still_sorts() {
         let now = Timestamp::from_rfc3339("2026-01-01T01:00:00Z").unwrap();
-        // Ready at one of two times of the same magnitude: those of the same time go by creation,
+        // Ready at one of two times of the same magnitude: those of one time sort by creation,
         // the others by uid, and the two contradict each other.
         let pods: Vec<Pod> = (0..500)
             .map(|i: u32| {

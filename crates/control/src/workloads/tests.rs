@@ -401,7 +401,7 @@ async fn a_budget_follows_the_scale_of_a_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_whose_pods_are_evicted_again_and_again_waits() {
+async fn replica_set_waits_while_its_pods_are_evicted_repeatedly() {
     let running = Running::start();
     let cluster = &running.cluster;
     cluster.put(json!({

@@ -10,7 +10,7 @@
 //!     kind: PodSecurityConfiguration
 //! ```
 //!
-//! A plugin's configuration stands in the file or, with `path`, in one of its own. Each plugin
+//! A plugin's configuration is in the file or, with `path`, in one of its own. Each plugin
 //! reads its own with [`Fields`]; unknown fields are mistakes, as upstream's decoder has it.
 //!
 //! Matches v1.36 staging/src/k8s.io/apiserver/pkg/admission/config.go.
@@ -54,7 +54,7 @@ pub struct PluginConfiguration {
     pub path: Option<String>,
 }
 
-/// A configuration and where it stands in its file.
+/// A configuration and its position in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given {
     /// The configuration.

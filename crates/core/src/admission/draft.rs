@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_untouched_draft_writes_back_what_was_read() {
+    fn untouched_draft_writes_back_the_pod() {
         let mut pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": "p"},
             "spec": {

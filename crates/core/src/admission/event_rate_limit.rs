@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_come_back_up_to_the_burst() {
+    fn tokens_are_refilled_up_to_the_burst() {
         let mut limiter = limiter("[{type: Server, qps: 2, burst: 3}]");
         let mut accepted = |now: u64| limiter.accept(now, &of_user("u")).is_ok();
         assert_eq!(

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_known_or_qualified_and_stand_once() {
+    fn types_are_known_or_qualified_and_unique() {
         let items = json!([{"type": "Node"}, {"type": "openshift.io/Image"}, {"type": "Pod"}, {"type": "Pod"}]);
         assert_eq!(
             problems(items),

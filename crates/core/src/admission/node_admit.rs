@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_best_effort_is_kept_out_when_memory_alone_is_short() {
+    fn memory_pressure_refuses_only_best_effort_pods() {
         let memory = [NodeCondition::MemoryPressure];
         for rule in [PressureRule::V1_36, PressureRule::V1_9] {
             assert_eq!(verdict(QosClass::Burstable, &memory, rule), None);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn with_disk_short_as_well_only_the_older_rule_lets_pods_in() {
+    fn under_disk_pressure_only_the_older_rule_admits_pods() {
         let both = [NodeCondition::DiskPressure, NodeCondition::MemoryPressure];
         assert_eq!(
             verdict(QosClass::Guaranteed, &both, PressureRule::V1_9),

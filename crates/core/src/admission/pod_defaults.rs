@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_requests_come_from_containers_and_else_from_pod_limits() {
+    fn pod_requests_default_to_container_requests_then_pod_limits() {
         let spec = defaulted(json!({
             "containers": [{"name": "a", "resources": {"requests": {"cpu": "300m"}}}],
             "resources": {"limits": {"cpu": "1", "memory": "1Gi"}},
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_requests_alone_are_left_alone() {
+    fn pod_requests_without_limits_are_unchanged() {
         let spec = defaulted(json!({
             "containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}],
             "resources": {"requests": {"cpu": "1"}},

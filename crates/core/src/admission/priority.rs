@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_what_it_leaves_out() {
+    fn update_keeps_omitted_fields() {
         let old = admitted(PodSpec::default(), &[]).unwrap();
         let mut spec = PodSpec::default();
         admit_updated_pod(&mut spec, &old);

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fractions_are_dropped_and_what_does_not_fit_is_the_least_integer() {
+    fn fractions_are_dropped_and_overflow_is_the_least_integer() {
         assert_eq!(truncated(28.999), 28);
         assert_eq!(truncated(-1.5), -1);
         assert_eq!(truncated(1e19), i64::MIN);

@@ -100,7 +100,7 @@ impl Host {
             files.insert("cpuset.cpus".to_owned(), cpus.clone());
         }
         if let Some(limit) = config.pids_limit {
-            // systemd cannot write 0, so that 1 stands for it with both drivers.
+            // systemd cannot write 0, so that both drivers use 1 instead.
             let text = match limit {
                 0 => "1".to_owned(),
                 1.. => limit.to_string(),
@@ -177,7 +177,7 @@ fn render_v2(config: &ResourceConfig, formula: WeightFormula) -> BTreeMap<String
     ];
     for (name, text) in fields {
         if let Some(text) = text {
-            // What stands in `unified` is written last and wins.
+            // Values of `unified` are written last and win.
             files.entry(name.to_owned()).or_insert(text);
         }
     }

@@ -193,7 +193,7 @@ fn memory_qos_files(
 }
 
 /// high = request + factor * (limit - request), down to a whole page, where it is above the
-/// request. Without a limit, what all pods may use stands in for it.
+/// request. Without a limit, the memory that all pods may use replaces it.
 fn memory_high(request: Bytes, limit: Bytes, settings: &ContainerSettings) -> Option<Bytes> {
     if request == limit {
         return None;

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn quotas_read_back_as_the_limit_they_came_from() {
+    fn quota_converts_back_to_its_limit() {
         assert_eq!(millicores_from_quota(50_000, 100_000), Millicores(500));
         assert_eq!(millicores_from_quota(-1, 100_000), Millicores::ZERO);
         assert_eq!(millicores_from_quota(50_000, 0), Millicores::ZERO);

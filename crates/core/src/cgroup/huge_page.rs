@@ -16,7 +16,7 @@ impl HugePageSize {
         Some(HugePageSize(Bytes(size.map_or(0, |size| size.value()))))
     }
 
-    /// The size as it stands in file names: `2MB`, `1GB`. `None` for a size that the kernel could
+    /// The size as in file names: `2MB`, `1GB`. `None` for a size that the kernel could
     /// not name, `1025KB`.
     ///
     /// Matches v1.36 HugePageUnitSizeFromByteSize in pkg/apis/core/v1/helper/helpers.go.

@@ -42,7 +42,7 @@ impl CgroupName {
         root.with("kubepods".to_owned())
     }
 
-    /// The cgroup that pods of the class stand in, below that of all pods. Guaranteed pods have
+    /// The parent cgroup of pods of the class, below that of all pods. Guaranteed pods have
     /// no tier of their own.
     #[must_use]
     pub fn qos_tier(kubepods: &CgroupName, class: QosClass) -> CgroupName {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_read_back_as_the_name_it_came_from() {
+    fn cgroup_path_converts_back_to_its_name() {
         let name = pod("12-ab", QosClass::BestEffort).unwrap();
         for driver in [Driver::Cgroupfs, Driver::Systemd] {
             let path = name.to_path(driver);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_systemd_could_not_give_back_are_refused() {
+    fn names_that_systemd_cannot_unescape_are_refused() {
         let error = pod("a_b", QosClass::Guaranteed).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -45,7 +45,7 @@ fn container_settings(version: Version) -> ContainerSettings {
 }
 
 #[test]
-fn a_pod_is_limited_only_in_what_all_its_containers_are_limited_in() {
+fn pod_limit_needs_a_limit_in_every_container() {
     let both = json!({"cpu": "500m", "memory": "1Gi"});
     let c1 = json!({
         "requests": {"cpu": "250m", "memory": "64Mi"},
@@ -121,7 +121,7 @@ fn cgroup_v1_limits_memory_and_swap_together() {
 }
 
 #[test]
-fn a_tier_over_its_limit_is_held_at_what_it_uses() {
+fn tier_over_its_limit_is_limited_to_its_usage() {
     let settings = TierSettings {
         reserved_memory_percent: Some(50),
         allocatable_memory: Bytes(1000),

@@ -117,7 +117,7 @@ fn a_plugin_that_registers_again_keeps_its_devices_until_it_lists_them() {
 }
 
 #[test]
-fn no_device_goes_to_two_pods() {
+fn no_device_is_allocated_to_two_pods() {
     let mut devices = node(&["a", "b", "c"]);
     let first = pod("1", &[("main", App, 2)]);
     assert_eq!(give(&mut devices, &first, &[]).unwrap(), ["a b"]);

@@ -54,7 +54,7 @@ pub struct EvictionRequests {
     pub memory: Quantity,
     /// Local disk.
     pub storage: Quantity,
-    /// Inodes; nobody can request them, so zero for every valid pod.
+    /// Inodes; no pod can request them, so zero for every valid pod.
     pub inodes: Quantity,
 }
 
@@ -67,7 +67,7 @@ pub struct CandidateContainer {
     pub memory_request: Quantity,
     /// What it requests of the node's disk.
     pub storage_request: Quantity,
-    /// What it may use of the node's disk; only regular containers are held to it.
+    /// What it may use of the node's disk; it applies to regular containers only.
     pub storage_limit: Option<Quantity>,
 }
 

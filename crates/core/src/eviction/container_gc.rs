@@ -102,7 +102,7 @@ pub struct Inventory<'a> {
     pub logs: &'a [PodUid],
     /// The pods the node knows.
     pub pods: &'a BTreeMap<PodUid, PodState>,
-    /// Whether the node knows all its pods. Until then nothing is taken for gone.
+    /// Whether the node knows all its pods. Until then nothing counts as deleted.
     pub are_all_pods_known: bool,
 }
 
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn eviction_takes_the_dead_of_ended_pods_too() {
+    fn eviction_also_removes_dead_containers_of_ended_pods() {
         let containers = [
             container("of-ended", "ended", 1, Stopped),
             container("of-gone", "gone", 1, Stopped),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn young_containers_stay_and_a_total_takes_the_oldest_of_all() {
+    fn young_containers_stay_and_the_total_limit_removes_the_oldest() {
         let containers = [
             container("old", "living", 1, Stopped),
             container("ended", "ended", 50, Stopped),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_sandboxes_go_but_a_living_pod_keeps_its_newest() {
+    fn empty_sandboxes_are_removed_except_the_newest_of_living_pods() {
         let sandbox = |id: &str, pod: &str, second, is_ready| Sandbox {
             id: id.to_owned(),
             pod: PodUid::new(pod),

@@ -46,7 +46,7 @@ pub struct Decision {
     /// How old the numbers were that led to a ranking, for
     /// `kubelet_eviction_stats_age_seconds`.
     pub stats_ages: Vec<(Signal, Duration)>,
-    /// When the engine wants to be called again at the latest. It may be called at any moment.
+    /// The latest time for the next call of the engine. It may be called at any moment.
     pub next_step_by: Timestamp,
 }
 
@@ -89,7 +89,7 @@ impl Decision {
         self.actions.iter().any(is_meant)
     }
 
-    /// What the node is to free before the engine is told what it looks like then.
+    /// What the node must free before the next observation.
     pub fn reclaims(&self) -> impl Iterator<Item = NodeReclaim> {
         self.actions.iter().filter_map(|action| match action {
             Action::Reclaim(reclaim) => Some(*reclaim),
@@ -112,7 +112,7 @@ impl Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Pods that have no grace period are killed ([`Action::Evict`], [`Action::Kill`]). Nothing on
-    /// the way there asks for memory or waits for a lock.
+    /// the way there allocates memory or waits for a lock.
     Kill,
     /// The conditions are reported, so that no other pod comes to the node.
     Conditions,
@@ -148,11 +148,11 @@ impl Phase {
 pub enum Action {
     /// A warning event on the node with reason `EvictionThresholdMet` and this message.
     Announce(String),
-    /// Free something. When all reclaims of the decision are done, the engine wants
+    /// Free something. When all reclaims of the decision are done, the engine expects
     /// [`super::Input::Reclaimed`] with a fresh observation.
     Reclaim(NodeReclaim),
-    /// Evict a pod: kill it now if it is [`Eviction::is_immediate`]. The engine wants
-    /// [`super::Input::Outcome`] with what came of it.
+    /// Evict a pod: kill it now if it is [`Eviction::is_immediate`]. The engine expects
+    /// [`super::Input::Outcome`] with the outcome.
     Evict(Arc<Eviction>),
     /// Kill a pod that is being evicted: its grace period is over. The outcome is wanted as well.
     Kill(PodUid),
@@ -202,11 +202,11 @@ impl KillOutcome {
 /// Why the engine did what it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// There is nothing to watch: no thresholds, and pods are not held to their disk limits.
+    /// There is nothing to watch: no thresholds, and disk limits of pods are not enforced.
     NothingToWatch,
     /// The node could not be observed; everything stays as it is.
     NotObserved,
-    /// A reclaim was reported that was not asked for, or whose pass was abandoned.
+    /// A reclaim was reported that was not requested, or whose pass was abandoned.
     NoPassUnderWay,
     /// No threshold is met.
     NotStarved,
@@ -220,15 +220,15 @@ pub enum Verdict {
     WaitingFor(Vec<PodUid>),
     /// The kernel's OOM killer has just killed in a pod, and its memory may come back.
     WaitingForOomKill,
-    /// What came of a kill was taken note of.
+    /// The outcome of a kill was recorded.
     OutcomeNoted,
     /// The node frees what it can, then looks again.
     Reclaiming(Starvation),
     /// That was enough.
     Relieved(Starvation),
-    /// A pod has to go.
+    /// A pod must be evicted.
     Evicting(Starvation),
-    /// A pod would have to go, but there is none, or none that may be evicted.
+    /// A pod should be evicted, but there is none, or none that may be.
     NoPodToEvict(Starvation),
     /// Evicting pods could not help, and one was evicted not long ago.
     BackingOff(Starvation),
@@ -297,7 +297,7 @@ pub struct Eviction {
     pub generation: i64,
     /// How long it gets to end, in seconds.
     pub grace_period_seconds: i64,
-    /// Whether it is killed at once instead: a pod that takes memory, or forks, goes on doing so in
+    /// Whether it is killed at once instead: a pod that takes memory, or forks, continues that in
     /// its grace period, and the node may not have that long. Beyond a hard threshold there is no
     /// time to give; beyond a soft one as much as the measured rate leaves.
     pub is_immediate: bool,
@@ -307,7 +307,7 @@ pub struct Eviction {
     pub message: String,
     /// Annotations of the event.
     pub annotations: Annotations,
-    /// In how long the starved signal reaches zero if it goes on like this; `None` if it does
+    /// In how long the starved signal reaches zero at the current rate; `None` if it does
     /// not fall or that is not known.
     pub exhausted_in: Option<Duration>,
 }

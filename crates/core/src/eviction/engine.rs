@@ -59,7 +59,7 @@ pub enum Input<'a> {
     Outcome {
         /// The pod.
         uid: &'a PodUid,
-        /// What came of it.
+        /// Its outcome.
         outcome: KillOutcome,
     },
 }
@@ -188,7 +188,7 @@ impl Engine {
         node_admit::admit(pod, &self.state.conditions, rule, comparison)
     }
 
-    /// Who would go first if the signal were starved at this moment; exempt pods are listed too.
+    /// The order of eviction if the signal were starved at this moment; exempt pods are listed too.
     pub fn ranking<'a>(&self, signal: Signal, pods: &[ActivePod<'a>]) -> Vec<Ranked<'a>> {
         self.settings.ranking(signal, pods)
     }
@@ -314,7 +314,7 @@ impl Engine {
         let mut triggers = fresh;
         let is_waiting = |resource| self.state.evictions.is_waiting(now, resource, pods);
         while let Some(starvation) = self.most_urgent(triggers, readings) {
-            // What a victim still holds is on its way back.
+            // A victim's memory will be released.
             let is_open = !is_waiting(starvation.resource);
             let shortfall = is_open.then(|| self.shortfall(now, starvation, readings, pods));
             let shortfall = shortfall.flatten();

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn one_measurement_says_nothing_about_the_rate() {
+    fn one_measurement_gives_no_rate() {
         let trends = falling(100, 10, 1);
         assert_eq!(trends.time_to_lose(Signal::MemoryAvailable, MIB), None);
     }

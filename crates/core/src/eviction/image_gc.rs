@@ -1,8 +1,8 @@
 //! Which images go, and when.
 //!
 //! [`ImageGc`] remembers when images were first seen and last used. [`ImageGc::sweep`] plans a
-//! periodic run, [`ImageGc::sweep_unused`] the one that eviction asks for; a [`Sweep`] hands out
-//! one image at a time and is told what became of it. Matches v1.36
+//! periodic run, [`ImageGc::sweep_unused`] the one that eviction requests; a [`Sweep`] hands out
+//! one image at a time and takes the outcome. Matches v1.36
 //! pkg/kubelet/images/image_gc_manager.go.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -26,7 +26,7 @@ pub struct Policy {
     pub low_threshold_percent: i32,
     /// How long an image is kept after it was first seen.
     pub min_age: Duration,
-    /// How long an unused image is kept at most; zero for ever.
+    /// How long an unused image is kept at most; zero means forever.
     pub max_age: Duration,
 }
 
@@ -49,7 +49,7 @@ pub struct PresentImage {
     pub id: String,
     /// Its size.
     pub size: Bytes,
-    /// Whether the runtime wants to keep it.
+    /// Whether the runtime pins it.
     pub is_pinned: bool,
 }
 
@@ -193,7 +193,7 @@ impl ImageGc {
         })
     }
 
-    /// Every unused image that is old enough: what eviction asks for.
+    /// Every unused image that is old enough: what eviction requests.
     pub fn sweep_unused(&self, now: Timestamp) -> Sweep {
         let unused = self.in_eviction_order().into_iter();
         Sweep {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn images_go_from_85_down_to_80_percent_least_recently_used_first() {
+    fn images_are_deleted_from_85_to_80_percent_oldest_use_first() {
         let gc = collector(policy());
         assert_eq!(run(gc.sweep(at(10), full(84)).unwrap()).0, [""; 0]);
         let (deleted, sweep) = run(gc.sweep(at(10), full(86)).unwrap());
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn images_in_use_pinned_or_just_pulled_stay() {
+    fn images_in_use_pinned_or_just_pulled_are_kept() {
         let gc = collector(policy());
         assert_eq!(run(gc.sweep_unused(at(10))).0, ["a", "b"]);
         assert_eq!(
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_frees_too_little_says_so() {
+    fn run_that_frees_too_little_reports_a_shortfall() {
         let (_, sweep) = run(collector(policy()).sweep(at(10), full(95)).unwrap());
         assert_eq!(
             sweep.shortfall().unwrap(),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_for_too_long_goes_even_from_an_empty_disk_but_not_before_that_time_has_passed() {
+    fn images_above_max_age_are_deleted_even_with_free_disk() {
         let policy = Policy {
             max_age: Duration::from_secs(480),
             ..policy()

@@ -1,7 +1,7 @@
 //! What to do after a look at the memory, before a pass.
 //!
 //! A look costs microseconds, a pass lists and measures pods. [`Engine::look`] says whether one is
-//! due, [`Engine::ready`], once the pods are listed, whether it would go by figures that lag
+//! due, [`Engine::ready`], once the pods are listed, whether it would use figures that lag
 //! behind, and [`Engine::pause`] how soon to look again.
 
 use std::time::Duration;

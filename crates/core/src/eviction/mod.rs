@@ -1,4 +1,4 @@
-//! Node-pressure eviction: when a node runs short, which pod goes, and what it is told.
+//! Node-pressure eviction: when a node runs short, which pod is evicted, and with which message.
 //!
 //! [`Engine`] is a value. It is fed observations, outcomes and time and answers with [`Decision`]s
 //! that carry their reasons; it reads nothing and kills nothing. One pass is one call of
@@ -11,7 +11,7 @@
 //! `urgency`, `victim`, [`Shortfall`] (where evicting pods cannot help), [`Decision`], `standing` and
 //! `look` (when to look, and when a pass begins).
 //! Beside it: [`local_storage`], [`NodeReclaim`], [`message`] (texts), [`forecast`], `outlook`,
-//! [`Shortages`], [`record`] (decisions on paper), [`summary`] (the Summary API's JSON). [`image_gc`] and [`container_gc`]
+//! [`Shortages`], [`record`] (records of decisions), [`summary`] (the Summary API's JSON). [`image_gc`] and [`container_gc`]
 //! are policies of their own.
 
 mod candidate;

@@ -80,7 +80,7 @@ pub struct PidObservation {
 /// Memory pressure stall information of the node, its `full` line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryStall {
-    /// Percent of the last ten seconds in which no task could go on.
+    /// Percent of the last ten seconds in which no task could continue.
     pub full_avg10: f64,
     /// When it was measured; `None` if together with the memory.
     pub time: Option<Timestamp>,

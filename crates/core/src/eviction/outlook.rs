@@ -56,7 +56,7 @@ mod tests {
     use crate::testing::eviction_settings;
 
     #[test]
-    fn gulps_are_seen_as_the_rate_that_they_come_to() {
+    fn bursts_are_averaged_to_a_rate() {
         let hard = [("memory.available", "100Mi")];
         let settings = eviction_settings(Profile::Kubernetes136, &hard, &[]);
         let mut engine = Engine::new(settings);

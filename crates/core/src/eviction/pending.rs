@@ -1,7 +1,7 @@
 //! Pods that are being evicted, until nothing is left of them.
 //!
 //! Choosing the next pod before the last one is gone evicts too many. Upstream waits up to 30 s
-//! for the clean-up and does nothing else meanwhile. Here passes go on and keep conditions
+//! for the clean-up and does nothing else meanwhile. Here passes continue and keep conditions
 //! current, but no pod is chosen while an evicted one still holds on.
 
 use crate::object::identity::PodUid;
@@ -18,7 +18,7 @@ pub(super) const POLL: Duration = Duration::from_secs(1);
 /// uncharges dead processes in batches, and a look takes 15 ms at least.
 const SETTLING: Duration = Duration::from_millis(50);
 /// How long a kill by the kernel's OOM killer is given to free memory, once per shortage. A process
-/// of 1 GiB is gone within 300 ms on a slow machine, and the node has not run dry by then: the
+/// of 1 GiB is gone within 300 ms on a slow machine, and the node has not run dry before: the
 /// kernel killed because the limit of a cgroup was hit.
 pub(super) const OOM_KILL_WAIT: Duration = Duration::from_millis(500);
 

@@ -63,7 +63,7 @@ fn compare_fully(a: &Ranked<'_>, b: &Ranked<'_>, order: EvictionRank, signal: Si
     compare(a, b, order, is_pids).then_with(|| break_tie(a, b))
 }
 
-/// What the order goes by.
+/// The keys of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// Pods without statistics first.

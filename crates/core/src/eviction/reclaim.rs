@@ -1,4 +1,4 @@
-//! What the node can free before any pod has to go.
+//! What the node can free before it evicts a pod.
 
 use crate::threshold::{DiskLayout, Signal, StarvedResource};
 

@@ -23,7 +23,7 @@ pub struct Settings {
     pub pressure_transition_period: Duration,
     /// The longest grace period of a soft eviction, in seconds.
     pub max_pod_grace_period_seconds: i64,
-    /// Whether pods are held to their own disk limits.
+    /// Whether the pods' own disk limits are enforced.
     pub local_storage_capacity_isolation: bool,
     /// Where the memory signals come from.
     pub memory_source: MemorySource,

@@ -7,7 +7,7 @@ use super::settings::{Lines, Settings};
 use super::signal_source::MemorySource;
 use super::state::{Reclaim, is_met};
 
-/// The thresholds of a node. Remembers nothing of what it is asked.
+/// The thresholds of a node. Keeps no state between calls.
 #[derive(Clone, Debug)]
 pub struct Shortages {
     lines: Lines,

@@ -1,7 +1,7 @@
 //! Whether evicting pods can bring memory back, and the back-off where it cannot.
 //!
 //! Memory that system daemons, the kernel or the agent itself hold does not come back however many
-//! pods are evicted. Upstream evicts one pod after the other all the same, and those that take their
+//! pods are evicted. Upstream still evicts one pod after the other, and those that take their
 //! places. Here one pod is evicted, as upstream does in one pass, and then none for the time of a
 //! back-off, as long as all pods together hold less than what is short. Conditions are not
 //! affected.
@@ -27,11 +27,11 @@ use super::signal_source::MemorySource;
 /// The first back-off: as long as upstream's conditions last by default, so that pods that come when
 /// a condition ends are not evicted more often than it changes.
 const FIRST: Duration = Duration::from_secs(5 * 60);
-/// How long the memory of an evicted pod may take to come back before it is said that it did not
+/// How long the release of an evicted pod's memory may take before the eviction counts as no
 /// help: upstream's `evictionMonitoringPeriod`.
 const SETTLING: Duration = Duration::from_secs(10);
 /// The longest back-off: an hour. Not longer, because figures may be wrong, and a pod that holds
-/// memory which its cgroup is not charged with has to go in the end.
+/// memory which its cgroup is not charged with must be evicted in the end.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// What evicting every pod that may be evicted falls short of.
@@ -199,7 +199,7 @@ impl Engine {
     /// where `reach` is what would be left without pods that may be evicted, which does not change
     /// when a pod takes memory or gives it back, and `lost` is by how much it fell. 60 MiB above
     /// the threshold after a loss of 10 MiB in one second are not enough. Less than a second counts
-    /// as one, so that memory that is a moment late to come back is not taken for lost.
+    /// as one, so that memory that is released a moment late does not count as lost.
     fn is_outrun(&self, now: Timestamp, signal: Signal, reach: Bytes, threshold: Bytes) -> bool {
         let last = self.state.evicted_for_memory;
         let Some(last) = last.filter(|last| last.signal == signal && !self.has_settled(now)) else {
@@ -238,7 +238,7 @@ impl Engine {
         });
     }
 
-    /// Takes note that an earlier engine began a back-off: this one goes on with it.
+    /// Resumes a back-off that an earlier engine began.
     pub fn resume_back_off(&mut self, delay: Duration, until: Timestamp) {
         if self.settings.back_off {
             self.state.back_off = Some(BackOff { delay, until });

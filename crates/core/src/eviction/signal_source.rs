@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_refer_to_the_same_capacity_whatever_the_source() {
+    fn percentages_refer_to_the_same_capacity_for_all_sources() {
         for source in MemorySource::ALL {
             let reading = page_cache().readings(source).get(Signal::MemoryAvailable);
             assert_eq!(reading.unwrap().capacity, 1979 * MIB);

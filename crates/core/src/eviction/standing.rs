@@ -49,7 +49,7 @@ pub(super) struct Standing {
 }
 
 impl MemoryThresholds {
-    /// Whether they have to be worked out anew for these readings.
+    /// Whether they must be computed again for these readings.
     pub(super) fn is_outdated(&self, readings: &Readings) -> bool {
         self.capacities != capacities(readings)
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_a_threshold_looks_go_on_and_faster_while_a_killed_pod_is_waited_for() {
+    fn looks_continue_beyond_a_threshold_and_are_faster_after_a_kill() {
         let met = Standing {
             is_met: true,
             is_hard_met: true,

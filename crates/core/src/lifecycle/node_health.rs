@@ -164,7 +164,7 @@ pub fn evaluate(
 }
 
 /// Takes the status into account. A changed status drops what is known of the Lease, which thus
-/// counts as renewed once more in the next pass, as it does upstream.
+/// counts as renewed again in the next pass, as it does upstream.
 fn observe_status(known: Option<&Health>, heartbeats: &Heartbeats, now: Timestamp) -> Health {
     let heard_now = Health {
         heard: now,
@@ -222,7 +222,7 @@ impl Health {
     }
 }
 
-/// Sets the conditions that a node without heartbeats should report to Unknown; answers whether Ready is
+/// Sets the conditions that a node without heartbeats should report to Unknown; returns whether Ready is
 /// another than before, which is when the change is worth writing.
 pub fn mark_unknown(status: &mut NodeStatus, created: Option<&Time>, now: Timestamp) -> bool {
     let mut is_ready_changed = false;
@@ -306,7 +306,7 @@ mod tests {
             (151, 1, Some(2), false),
             (201, 1, Some(2), false),
             (202, 2, Some(2), false),
-            // The news in the status dropped the Lease, which counts once more.
+            // The news in the status dropped the Lease, which counts again.
             (203, 2, Some(2), false),
             (253, 2, Some(2), false),
             (254, 2, Some(2), true),

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn only_own_taints_are_taken_off() {
+    fn only_own_taints_are_removed() {
         let (add, remove) = change(json!({
             "spec": {"unschedulable": true, "taints": [
                 {"key": NODE_MEMORY_PRESSURE, "effect": "NoSchedule"},

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_threshold_evicted_pods_go_first_then_the_oldest() {
+    fn pod_gc_deletes_evicted_pods_first_then_the_oldest() {
         let terminated = |name, created, is_evicted| CollectedPod {
             is_terminated: true,
             is_evicted,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_lost_nodes_and_pods_that_never_had_one_go() {
+    fn pods_of_lost_nodes_and_unscheduled_terminating_pods_are_deleted() {
         let terminating = |name, node: Option<&str>| CollectedPod {
             is_terminating: true,
             node: node.map(NodeName::from),

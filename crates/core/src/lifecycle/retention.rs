@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_kept_for_longer_than_a_day() {
+    fn records_are_kept_for_at_most_a_day() {
         let day = 24 * 60 * 60;
         let pods = [pod("old", "a", 0), pod("young", "a", 1)];
         assert_eq!(removed(Settings::default(), &pods, day), ["old"]);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_are_cancelled_when_taints_go_or_are_tolerated_without_limit() {
+    fn timers_are_cancelled_when_taints_are_removed_or_tolerated() {
         let mut evictions = TaintEvictions::default();
         for name in ["a", "b"] {
             evictions.observe(&pod(name), TolerationTime::Seconds(60), at(0));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_runs_is_kept_unless_the_pod_must_go_at_once() {
+    fn running_timer_is_kept_unless_eviction_is_immediate() {
         let mut evictions = TaintEvictions::default();
         evictions.observe(&pod("a"), TolerationTime::Seconds(300), at(0));
         for (seconds, now) in [(300, 10), (20, 20), (600, 30)] {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_being_deleted_is_not_taken_twice() {
+    fn terminating_pod_is_not_evicted_twice() {
         let mut evictions = TaintEvictions::default();
         evictions.observe(&pod("a"), TolerationTime::Seconds(0), at(0));
         assert_eq!(evictions.take_due(at(0)).len(), 1);

@@ -33,7 +33,7 @@ impl TaintQueue {
         }
     }
 
-    /// Adds a node; answers whether it was not known.
+    /// Adds a node; returns whether it was not known.
     pub fn add(&mut self, node: NodeName, now: Timestamp) -> bool {
         let is_new = self.known.insert(node.clone());
         if is_new {
@@ -42,7 +42,7 @@ impl TaintQueue {
         is_new
     }
 
-    /// Forgets a node; answers whether it was known.
+    /// Forgets a node; returns whether it was known.
     pub fn remove(&mut self, node: &NodeName) -> bool {
         self.waiting.retain(|_, waiting| waiting != node);
         self.known.remove(node)
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_back_is_not_taken() {
+    fn returned_node_is_not_evicted() {
         let mut queue = TaintQueue::new(0.1);
         queue.add(NodeName::from("a"), at(0));
         assert!(queue.remove(&NodeName::from("a")));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_holds_all_back() {
+    fn rate_of_zero_evicts_nothing() {
         let mut queue = TaintQueue::new(0.1);
         queue.add(NodeName::from("a"), at(0));
         queue.set_rate(0.0, at(0));

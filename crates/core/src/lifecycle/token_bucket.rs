@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_comes_every_ten_seconds_and_none_is_saved_up() {
+    fn token_is_added_every_ten_seconds_and_none_accumulate() {
         let mut bucket = TokenBucket::new(0.1);
         let times = [
             (0, true),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_gives_nothing_and_a_new_rate_starts_empty_after_it() {
+    fn rate_of_zero_gives_no_tokens_and_a_new_rate_starts_empty() {
         let mut bucket = TokenBucket::new(0.0);
         assert!(!bucket.try_take(at(0)));
         bucket.set_rate(0.1, at(0));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_fills_nothing() {
+    fn backward_clock_adds_no_tokens() {
         let mut bucket = TokenBucket::new(0.1);
         assert!(bucket.try_take(at(100)));
         assert!(!bucket.try_take(at(50)));

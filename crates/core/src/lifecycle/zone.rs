@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_partly_gone_from_three_nodes_and_fifty_five_percent() {
+    fn zone_is_partially_disrupted_from_three_nodes_and_55_percent() {
         let table = [
             (10, 0, ZoneState::Normal),
             (0, 1, ZoneState::FullDisruption),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_starts_with_no_node_ready_is_all_gone() {
+    fn cluster_without_a_ready_node_starts_fully_disrupted() {
         let mut known = Zones::default();
         let step = known.step(&zones(&[("", 0, 3)]), Rates::default());
         assert_eq!(step, Disruption::AllGone);

@@ -204,7 +204,7 @@ fn every_rule_has_unique_id_and_rationale() {
 }
 
 #[test]
-fn l1_l7_and_l14_are_what_readers_refuse() {
+fn l1_l7_and_l14_are_reader_errors() {
     let rules = |text: &str| -> Vec<Rule> {
         let reading = read_okd_node_config(text.as_bytes(), Profile::Okd39);
         reading.problems.iter().map(Rule::of).collect()

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn container_defaults_come_from_max_then_default_then_min() {
+    fn container_defaults_are_max_then_default_then_min() {
         let item =
             json!({"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "1", "memory": "1Mi"}});
         assert_eq!(

@@ -40,7 +40,7 @@ const INTEGER_RESOURCES: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-/// Checks a name that may stand in any resource list.
+/// Checks a name for any resource list.
 pub fn check_resource_name(name: &ResourceName, path: &str, problems: &mut Vec<Problem>) {
     let mistakes = check_label_key(name.as_str());
     if mistakes.is_empty() && !is_qualified(name) && !is_standard(name) {
@@ -52,7 +52,7 @@ pub fn check_resource_name(name: &ResourceName, path: &str, problems: &mut Vec<P
     }
 }
 
-/// Checks a name that stands in the requests or limits of a container.
+/// Checks a name in the requests or limits of a container.
 pub fn check_container_resource_name(name: &ResourceName, path: &str, problems: &mut Vec<Problem>) {
     check_resource_name(name, path, problems);
     let detail = if !is_qualified(name) {
@@ -68,7 +68,7 @@ pub fn check_container_resource_name(name: &ResourceName, path: &str, problems: 
     }
 }
 
-/// Checks a name that stands in the requests or limits of a pod as a whole.
+/// Checks a name in the requests or limits of a pod as a whole.
 pub fn check_pod_resource_name(name: &ResourceName, path: &str, problems: &mut Vec<Problem>) {
     let known = problems.len();
     check_resource_name(name, path, problems);

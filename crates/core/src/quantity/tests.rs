@@ -5,7 +5,7 @@ fn q(text: &str) -> Quantity {
 }
 
 #[test]
-fn spelling_is_kept_only_where_upstream_keeps_it() {
+fn input_format_is_kept_only_where_upstream_keeps_it() {
     for (text, printed) in [
         ("0500m", "0500m"),
         ("01", "01"),
@@ -44,7 +44,7 @@ fn absurd_exponents_and_lengths_are_refused_instead_of_computed() {
 }
 
 #[test]
-fn a_zero_sum_takes_the_format_of_what_is_added() {
+fn zero_sum_takes_the_format_of_the_addend() {
     let mut sum = Quantity::ZERO;
     sum.add(&q("5Mi"));
     assert_eq!(sum.to_string(), "5Mi");

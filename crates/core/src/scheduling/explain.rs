@@ -47,7 +47,7 @@ mod tests {
     use crate::scheduling::profile::Profile;
 
     #[test]
-    fn the_best_node_comes_first_and_every_node_has_a_verdict() {
+    fn best_node_is_first_and_every_node_has_a_verdict() {
         let mut cluster = Cluster::new();
         for (name, cpu) in [("small", "1"), ("large", "8"), ("tiny", "10m")] {
             let api = json!({

@@ -10,11 +10,11 @@ use super::plugin_names::{FilterPlugin, Rejection};
 /// The verdicts of the filters.
 #[derive(Clone, Debug)]
 pub struct FilterResults {
-    /// Before any node was looked at.
+    /// Before any node was evaluated.
     pub pre_filter: PreFilter,
     /// The counts behind the verdicts.
     pub state: FilterState,
-    /// The nodes looked at, in order; a feasible one has no rejection.
+    /// The evaluated nodes, in order; a feasible one has no rejection.
     pub nodes: Vec<(NodeSlot, Option<Rejection>)>,
 }
 
@@ -27,7 +27,7 @@ impl FilterResults {
             .map(|(slot, _)| *slot)
     }
 
-    /// The rejection of a node; `None` if it was not looked at, or will do.
+    /// The rejection of a node; `None` if it was not evaluated, or is feasible.
     pub fn rejection(&self, slot: NodeSlot) -> Option<&Rejection> {
         let mut nodes = self.nodes.iter();
         let (_, rejection) = nodes.find(|(own, _)| *own == slot)?;

@@ -6,7 +6,7 @@ use std::fmt;
 /// Plugins that say whether a pod may run on a node, in the order of the default profile.
 ///
 /// The plugins for volumes, dynamic resources and declared node features are not here: nothing in
-/// this crate models what they look at, so they never reject.
+/// this crate models what they read, so they never reject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FilterPlugin {
     /// Cordoned nodes.
@@ -127,7 +127,7 @@ impl fmt::Display for ScorePlugin {
 /// Plugins that look for a way out when no node will do, in the order of the default profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PostFilterPlugin {
-    /// Claims could be given up. There are none here, but it says so.
+    /// Claims could be given up. There are none here, but the plugin reports it.
     DynamicResources,
     /// Other pods could go.
     DefaultPreemption,

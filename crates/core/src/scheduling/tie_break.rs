@@ -15,7 +15,7 @@ use super::cluster::NodeSlot;
 pub struct Attempts {
     seed: u64,
     drawn: u64,
-    /// Where the search for feasible nodes continues, if it does not look at all of them.
+    /// Where the search for feasible nodes continues, if it does not evaluate all of them.
     pub next_start: usize,
 }
 

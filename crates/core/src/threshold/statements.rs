@@ -12,7 +12,7 @@ use crate::duration;
 /// The value of `enforceNodeAllocatable` that limits all pods together.
 const PODS_ENFORCEMENT: &str = "pods";
 
-/// Eviction settings as they stand in the configuration: signal name to text.
+/// Eviction settings as in the configuration: signal name to text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statements {
     /// `evictionHard`.

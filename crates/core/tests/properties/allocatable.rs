@@ -80,7 +80,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 
 proptest! {
     #[test]
-    fn nothing_is_negative_or_above_what_the_machine_has(
+    fn amounts_are_between_zero_and_the_machines_capacity(
         machine in machine(),
         settings in settings(),
     ) {
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn parsing_and_reporting_agree_on_whether_a_reservation_is_right(
+    fn parsing_and_reporting_agree_on_valid_reservations(
         name in prop_oneof![Just("memory".to_owned()), any::<String>()],
         text in any::<String>(),
     ) {

@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn no_number_makes_a_conversion_panic(signed in any::<i64>(), unsigned in any::<u64>()) {
+    fn no_number_causes_a_conversion_panic(signed in any::<i64>(), unsigned in any::<u64>()) {
         let _ = shares_from_millicores(Millicores(signed));
         let _ = quota_from_millicores(Millicores(signed), unsigned);
         let _ = millicores_from_quota(signed, unsigned);
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_name_parser_panic(text in any::<String>()) {
+    fn no_text_causes_a_name_parser_panic(text in any::<String>()) {
         for driver in [Driver::Cgroupfs, Driver::Systemd] {
             let _ = CgroupName::parse(&text, driver).to_path(driver);
         }

@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_that_looks_like_yaml_never_panics(text in yaml_like()) {
+    fn no_yaml_like_text_causes_a_panic(text in yaml_like()) {
         read_everywhere(text.as_bytes());
     }
 

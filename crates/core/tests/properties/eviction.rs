@@ -94,7 +94,7 @@ struct Look {
     pids_percent: i64,
     /// Whether the statistics are those of the look before.
     is_stale: bool,
-    /// Whether killed pods are gone by then.
+    /// Whether killed pods are gone at the next look.
     are_victims_gone: bool,
     relief_percent: i64,
 }
@@ -280,7 +280,7 @@ fn crossed(look: &Look) -> BTreeSet<NodeCondition> {
 
 proptest! {
     #[test]
-    fn under_memory_pressure_no_pod_within_its_request_goes_before_one_above_its_own(
+    fn pods_above_their_memory_request_are_evicted_first(
         workloads in workloads(), looks in looks()
     ) {
         let (passes, _) = run(&workloads, &looks, settings(60));
@@ -303,7 +303,7 @@ proptest! {
     }
 
     #[test]
-    fn at_most_one_pod_per_pass_goes_for_the_nodes_sake_and_none_beside_local_evictions(
+    fn a_pass_evicts_one_pod_for_the_node_or_pods_above_local_limits(
         workloads in workloads(), looks in looks()
     ) {
         for pass in run(&workloads, &looks, settings(60)).0 {
@@ -479,7 +479,7 @@ proptest! {
     }
 
     #[test]
-    fn no_numbers_make_the_engine_panic(
+    fn no_numbers_cause_an_engine_panic(
         numbers in prop::collection::vec(any::<i64>(), 12),
         nanos in prop::collection::vec(any::<i64>(), 1..6),
         threshold in any::<i64>(), percent in any::<u32>(),

@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn a_queue_gives_every_node_once(times in times(), names in prop::collection::vec(0..9_u8, 1..20)) {
+    fn queue_returns_every_node_once(times in times(), names in prop::collection::vec(0..9_u8, 1..20)) {
         let mut queue = TaintQueue::new(0.1);
         for name in &names {
             queue.add(NodeName::new(name.to_string()), at(0));
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn no_node_is_tainted_while_every_zone_is_gone(
+    fn no_node_is_tainted_while_every_zone_is_disrupted(
         passes in prop::collection::vec(
             prop::collection::btree_map("[a-c]", (0..3_usize, 0..6_usize), 0..3),
             1..12,
@@ -297,7 +297,7 @@ proptest! {
     }
 
     #[test]
-    fn no_wait_is_longer_than_the_longest(pods in evicted(), now in 0..5000_i64) {
+    fn waits_never_exceed_the_longest_wait(pods in evicted(), now in 0..5000_i64) {
         let settings = recreation::Settings::default();
         if let Some(until) = recreation::wait_until(settings, &pods, at(now)) {
             let last = pods.iter().map(|pod| pod.evicted).max().unwrap();

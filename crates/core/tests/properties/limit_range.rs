@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn defaults_are_given_once(
+    fn defaults_are_applied_once(
         pod in pod(odd_amount().boxed()),
         ranges in prop::collection::vec(limit_range(odd_amount().boxed()), 0..3),
     ) {
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn api_defaults_are_given_once(pod in pod(odd_amount().boxed())) {
+    fn api_defaults_are_applied_once(pod in pod(odd_amount().boxed())) {
         let mut draft = PodDraft::from_api(&pod).unwrap();
         pod_defaults::apply(&mut draft.pod);
         let once = draft.pod.clone();
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn an_overridden_request_is_at_most_the_limit_unless_a_floor_lifts_it(
+    fn overridden_request_is_at_most_the_limit_unless_a_floor_raises_it(
         pod in pod(usual_amount().boxed()),
         cpu in 0i64..=100, memory in 0i64..=100, ratio in 0i64..400,
         variant in prop::sample::select(vec![Variant::Okd36, Variant::Okd39, Variant::Modern]),
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn no_number_makes_limit_ranges_panic(
+    fn no_number_causes_a_panic(
         pod in pod(odd_amount().boxed()),
         ranges in prop::collection::vec(limit_range(odd_amount().boxed()), 0..3),
         percents in prop::array::uniform4(-10i64..1000),
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn no_settings_file_makes_the_reader_panic(text in "[ -~\n]{0,80}|[a-zA-Z]{1,30}: ?[-0-9a-z]{0,9}\n?") {
+    fn no_settings_file_causes_a_panic(text in "[ -~\n]{0,80}|[a-zA-Z]{1,30}: ?[-0-9a-z]{0,9}\n?") {
         let _ = Settings::from_yaml(&text, Variant::Modern);
     }
 }

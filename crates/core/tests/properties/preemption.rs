@@ -164,7 +164,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(8)))]
 
     #[test]
-    fn room_is_made_on_the_same_nodes(
+    fn preemption_finds_the_same_nodes(
         nodes in (1..300usize).prop_flat_map(|count| vec([existing(), existing()], count)),
         events in vec(event(), 1..20),
         wanted in select(vec![0, 10, 30, 60, 100]),

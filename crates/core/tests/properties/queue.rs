@@ -125,7 +125,7 @@ impl Model {
         };
     }
 
-    fn wants(entry: &Entry, event: Event) -> bool {
+    fn is_woken_by(entry: &Entry, event: Event) -> bool {
         match event {
             Event::Timeout | Event::Activated => true,
             Event::NodeAdded => entry.rejectors.contains(&Plugin::NodeName),
@@ -144,7 +144,7 @@ impl Model {
             };
             if entry.place == Place::InFlight {
                 entry.seen.push(event);
-            } else if looks && Self::wants(entry, event) {
+            } else if looks && Self::is_woken_by(entry, event) {
                 self.place(index, true);
             }
         }
@@ -213,7 +213,7 @@ impl Model {
         (entry.since, entry.arrival) = (now, arrival);
         entry.flushed_at = 0;
         entry.expiry = (now + 1000 * wait) / 1000 * 1000;
-        let retry = rejectors.is_empty() || entry.seen.iter().any(|e| Self::wants(entry, *e));
+        let retry = rejectors.is_empty() || entry.seen.iter().any(|e| Self::is_woken_by(entry, *e));
         entry.place = Place::Unschedulable;
         if retry {
             self.place(index, true);

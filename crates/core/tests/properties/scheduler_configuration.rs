@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn a_point_runs_what_is_enabled_and_the_defaults_that_are_not_disabled(
+    fn extension_point_runs_enabled_and_not_disabled_default_plugins(
         enabled in plugins_at(ExtensionPoint::Score),
         disabled in plugins_at(ExtensionPoint::Score),
     ) {

@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn undone_trial_changes_nothing(events in events(), pod in incoming()) {
+    fn undone_trial_leaves_the_state_unchanged(events in events(), pod in incoming()) {
         let (cluster, profile) = (cluster(&events), Profile::default());
         let cycle = cycle(&cluster, &profile, &pod);
         let state = FilterState::scan(&cluster, &profile, &pod);
@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn pods_go_only_where_they_fit_or_where_room_can_be_made(
+    fn pods_are_placed_only_where_they_fit_or_preempt(
         events in events(), pod in incoming(), seed in any::<u64>(),
     ) {
         let (cluster, profile) = (cluster(&events), Profile::default());
@@ -256,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn no_amount_makes_it_panic(
+    fn no_amount_causes_a_panic(
         cpu in "-?[0-9]{1,20}(m|k|E|Ei)?", memory in "-?[0-9]{1,20}(m|k|E|Ei)?",
         allocatable in "-?[0-9]{1,20}(m|k|E|Ei)?",
     ) {
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn no_plugin_config_makes_it_panic(
+    fn no_plugin_config_causes_a_panic(
         name in "NodeResourcesFit|NodeAffinity|PodTopologySpread|[a-z]*", json in "[{}\\[\\]a-z:\",0-9]{0,40}",
     ) {
         let args: Value = serde_json::from_str(&json).unwrap_or(json!({"scoringStrategy": json}));

@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_untolerated_taint_comes_after_tolerated_ones_only(
+    fn first_untolerated_taint_follows_only_tolerated_ones(
         taints in prop::collection::vec(taint(), 0..4),
         tolerations in prop::collection::vec(toleration(), 0..4),
         comparison in comparison(),

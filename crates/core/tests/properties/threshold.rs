@@ -24,12 +24,12 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_duration_parser_panic(text in number_like()) {
+    fn no_text_causes_a_duration_parser_panic(text in number_like()) {
         let _ = text.parse::<Duration>();
     }
 
     #[test]
-    fn parsing_and_reporting_agree_on_whether_statements_are_right(
+    fn parsing_and_reporting_agree_on_valid_statements(
         texts in prop::array::uniform4(number_like()),
         key in prop_oneof![Just("memory.available".to_owned()), any::<String>()],
         capacity in any::<i64>(),

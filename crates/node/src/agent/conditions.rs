@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_node_from_being_ready_is_listed() {
+    fn ready_condition_lists_all_problems() {
         let before = compute_conditions(&[], &BTreeSet::new(), &[], at(7));
         let problems = ["container runtime is down".to_owned()];
         let now = compute_conditions(&before.list, &BTreeSet::new(), &problems, at(8));

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn user_and_password_may_stand_together() {
+    fn credentials_may_be_one_auth_string() {
         let auths = r#"{"r.io/v2/": {"auth": "dXNlcjpwYXNz"}}"#;
         let found = credentials_for("r.io/x", &[secret(auths)]);
         assert_eq!(found[0].username, "user");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_passed_over() {
+    fn unreadable_pull_secrets_are_skipped() {
         assert_eq!(users("r.io/x", "[]"), Vec::<String>::new());
         assert_eq!(
             users("r.io/x", r#"{"r.io": {"auth": "???"}}"#),

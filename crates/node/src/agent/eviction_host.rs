@@ -84,7 +84,7 @@ impl EvictionHost {
 impl Surroundings for EvictionHost {
     fn pods(&self) -> Option<Vec<Report>> {
         if !self.are_pods_known.load(Ordering::Relaxed) {
-            let is_late = self.begun.elapsed() >= PATIENCE && self.pods.are_all_told();
+            let is_late = self.begun.elapsed() >= PATIENCE && self.pods.are_all_listed();
             if !is_late && !self.pods.are_all_reported() {
                 return None;
             }

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_with_newer_heartbeats_only_is_no_news() {
+    fn status_with_only_newer_heartbeats_is_unchanged() {
         let identity = identity();
         let facts = with_cores(2);
         let first = identity.initial(&facts, Timestamp::from_secs(1));
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_that_are_gone_are_patched_away() {
+    fn removed_resources_are_removed_from_the_node_status() {
         let identity = identity();
         let mut facts = with_cores(2);
         facts.machine.huge_pages = vec![HugePages {
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_it_was_is_not_patched() {
+    fn unchanged_fields_are_not_patched() {
         let mut identity = identity();
         let before = identity.initial(&with_cores(2), Timestamp::from_secs(1));
         let before = before.status.unwrap();
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_an_earlier_registration_are_put_right_and_others_left_alone() {
+    fn own_labels_are_corrected_and_others_kept_on_registration() {
         let identity = identity();
         let mut existing = identity.initial(&with_cores(2), Timestamp::from_secs(1));
         let labels = existing.metadata.labels.as_mut().unwrap();

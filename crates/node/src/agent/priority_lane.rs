@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn others_wait_until_it_is_told() {
+    async fn requests_wait_until_the_report_is_sent() {
         let priority_lane = PriorityLane::new();
         let client = priority_lane.behind(server());
         assert_eq!(ask(&client).await, "yes");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_long() {
+    async fn requests_wait_for_a_limited_time() {
         let priority_lane = PriorityLane::new();
         let client = priority_lane.behind(server());
         priority_lane.claim();

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distribution_is_what_os_release_says() {
+    fn os_image_is_the_pretty_name_of_os_release() {
         let text = "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n";
         assert_eq!(
             parse_pretty_name(text).as_deref(),

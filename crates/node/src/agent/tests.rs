@@ -157,7 +157,7 @@ async fn is_restarted(agent: &Launched, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "tier: root"]
-async fn each_task_is_started_again_and_the_node_is_not_ready_without_a_vital_one() {
+async fn tasks_restart_and_the_node_is_not_ready_without_a_vital_one() {
     let (cluster, scene) = (Cluster::new(), Scene::new());
     let stop = CancellationToken::new();
     let _stops = stop.clone().drop_guard();
@@ -218,7 +218,7 @@ async fn each_task_is_started_again_and_the_node_is_not_ready_without_a_vital_on
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "tier: root"]
-async fn an_agent_that_cannot_evict_does_not_start() {
+async fn agent_does_not_start_if_eviction_cannot() {
     let (cluster, scene) = (Cluster::new(), Scene::new());
     let stop = CancellationToken::new();
     // A file where records of decisions belong.

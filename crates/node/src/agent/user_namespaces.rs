@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_found_again_by_the_next_agent_and_given_back_with_the_pod() {
+    fn id_ranges_survive_a_restart_and_are_released_with_the_pod() {
         let folder = tempfile::tempdir().unwrap();
         for uid in ["one", "two", "three"] {
             directory(folder.path(), uid);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_does_not_start_over_ranges_that_it_cannot_know() {
+    fn agent_does_not_start_with_unreadable_id_ranges() {
         let mapping = |host: u32, container: u32| {
             format!(r#"[{{"hostId":{host},"containerId":{container},"length":65536}}]"#)
         };

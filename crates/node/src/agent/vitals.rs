@@ -1,4 +1,4 @@
-//! Whether the agent gets on: its tasks run, and its loops come round.
+//! The health of the agent: its tasks run, and its loops complete in time.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loop_that_does_not_come_round_is_named() {
+    fn stalled_loop_is_named() {
         let threshold = Duration::from_secs(180);
         assert_eq!(late("pleg", threshold, threshold), None);
         let text = "pleg was last seen active 181s ago; threshold is 180s";

@@ -1,4 +1,4 @@
-//! Carrying out a decision, phase by phase, and reporting back what came of it.
+//! Carrying out a decision, phase by phase, and reporting the outcomes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

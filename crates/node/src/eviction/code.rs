@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_mapped_from_files_and_not_written_to() {
+    fn only_unmodified_file_mappings_are_kept() {
         let maps = "1000-3000 r--p 00000000 fe:00 12 /usr/bin/agent\n\
             Rss: 8 kB\n\
             Anonymous:             0 kB\n\
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn keeping_the_code_makes_nothing_present_that_was_not() {
+    fn keeping_the_code_loads_no_absent_pages() {
         let resident = || {
             let text = std::fs::read_to_string("/proc/self/statm").unwrap();
             let pages: u64 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_far_from_a_line_or_on_its_way_there() {
+    fn trend_decides_whether_memory_is_near_a_threshold() {
         let line = |signal: Signal, available: i64, reached_in_nanos| DistanceRecord {
             signal: signal.as_str().to_owned(),
             is_hard: true,

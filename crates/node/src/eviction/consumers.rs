@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_memory_is_the_sum_that_the_kernel_gives_or_that_of_its_parts() {
+    fn kernel_memory_is_the_kernels_sum_or_the_sum_of_its_parts() {
         let old = "anon 5\nslab 10\nkernel_stack 2\npagetables 3\npercpu 1\n";
         assert_eq!(kernel_of_stat(old), 16);
         assert_eq!(kernel_of_stat(&format!("kernel 20\n{old}")), 20);

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_cannot_be_written_costs_no_other() {
+    fn unwritable_record_does_not_affect_others() {
         let (sender, records) = channel();
         for record in ["bad", "too large", "good"] {
             sender.send(Arc::new(record)).unwrap();

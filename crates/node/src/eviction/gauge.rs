@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_cgroup_v1_the_lines_count_that_include_children() {
+    fn cgroup_v1_memory_includes_children() {
         let text = "inactive_file 1\nactive_file 2\ntotal_inactive_file 30\ntotal_active_file 40\n";
         let (amounts, _) = parse_stat(text, Version::V1);
         assert_eq!((amounts.inactive_file, amounts.active_file), (30, 40));

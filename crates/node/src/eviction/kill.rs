@@ -14,8 +14,8 @@ use super::target::{Target, Targets};
 pub(super) type Outcomes = Vec<(usize, Result<KillOutcome, Error>)>;
 
 /// Kills the pods of a decision that have no grace period, unless the kernel's OOM killer has killed
-/// in them since the engine observed them, and notes down what came of it. This is the path on which
-/// a node without memory must not wait: nothing here asks for any, takes a lock, or starts a
+/// in them since the engine observed them, and records the outcome. This is the path on which
+/// a node without memory must not wait: nothing here allocates, takes a lock, or starts a
 /// process, if there is room in `outcomes`.
 pub(super) fn kill_pods(
     decision: &Decision,
@@ -56,12 +56,12 @@ fn evict(
 
 /// Takes the memory of what was killed.
 ///
-/// A killed process gives its memory back when it is its turn to run, and a pod that asked for no
-/// cpu may wait long for that on a busy node. The kernel can be asked to take the memory here and
+/// A killed process gives its memory back when it is its turn to run, and a pod that requests no
+/// cpu may wait long for that on a busy node. The kernel can reclaim the memory here and
 /// now (`process_mrelease`, since 5.15), as its own OOM killer does. It takes nothing from a process
 /// that is not dying, so that a number that was given to another meanwhile does no harm.
 ///
-/// That is work, done on the thread that asks: a tenth of a second and more for a large process on a
+/// That is work, done on the calling thread: a tenth of a second and more for a large process on a
 /// slow machine. What the API has to know is sent before; what makes others busy, the end of
 /// the pod and its events, comes after.
 pub(super) fn release(kill_handle: &KillHandle) {

@@ -119,7 +119,7 @@ mod tests {
         let log = Path::new("/").join(KERNEL_LOG);
         let record = "Out of memory: Killed process 4242 (plimsoll-test) total-vm:1kB";
         let stop = CancellationToken::new();
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 while !stop.is_cancelled() {
@@ -128,13 +128,13 @@ mod tests {
                 }
             });
             let followed = follow_kernel_log(&log, &stop, |message| {
-                told.push(message);
+                messages.push(message);
                 stop.cancel();
             });
             followed.unwrap();
             writer.join().unwrap();
         });
         let expected = "System OOM encountered, victim process: plimsoll-test, pid: 4242";
-        assert_eq!(told, [expected]);
+        assert_eq!(messages, [expected]);
     }
 }

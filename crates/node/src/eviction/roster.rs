@@ -94,7 +94,7 @@ impl Roster {
         }
     }
 
-    /// Reads the memory of every pod; answers whether the kernel's OOM killer killed in one of them
+    /// Reads the memory of every pod; returns whether the kernel's OOM killer killed in one of them
     /// since the last look.
     pub(super) fn measure(&mut self, reading: &mut Reading, cgroups: &Cgroups) -> bool {
         let mut was_oom_killed = false;
@@ -108,7 +108,7 @@ impl Roster {
         was_oom_killed
     }
 
-    /// Reads the memory of one pod; answers what is left of it.
+    /// Reads the memory of one pod; returns what is left of it.
     pub(super) fn remains(
         &mut self,
         uid: &PodUid,

@@ -15,7 +15,7 @@ pub struct Settings {
     pub mount_root: PathBuf,
     /// The cgroup whose memory is the machine's: the root, unless a cgroup plays the machine.
     pub machine: CgroupPath,
-    /// How much memory the machine is said to have; what the kernel says if `None`.
+    /// The memory of the machine; the kernel's figure if `None`.
     pub capacity: Option<Bytes>,
     /// What wakes the eviction thread.
     pub waking: Waking,
@@ -36,7 +36,7 @@ pub enum Waking {
 }
 
 impl Settings {
-    /// How many records are kept if nothing else is said.
+    /// The default number of kept records.
     pub const KEPT_DECISIONS: usize = 64;
 
     /// The whole machine, watched by events.

@@ -50,11 +50,11 @@ fn hog() {
     };
     let (rate, most): (f64, usize) = (rate.parse().unwrap(), most.parse().unwrap());
     let wanted = Arc::new(AtomicUsize::new(0));
-    let told = Arc::clone(&wanted);
+    let amount_read = Arc::clone(&wanted);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let amount = line.unwrap().parse().unwrap_or(most);
-            told.store(amount, Ordering::Relaxed);
+            amount_read.store(amount, Ordering::Relaxed);
         }
     });
     let mut begun = Instant::now();
@@ -108,15 +108,15 @@ impl Tenant {
 
     /// Has it take all that it may.
     fn go(&mut self) {
-        self.tell("");
+        self.write_line("");
     }
 
     /// Has it hold that much.
     fn hold(&mut self, mebibytes: u64) {
-        self.tell(&mebibytes.to_string());
+        self.write_line(&mebibytes.to_string());
     }
 
-    fn tell(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         let input = self.process.stdin.as_mut().unwrap();
         writeln!(input, "{line}").unwrap();
     }
@@ -147,7 +147,7 @@ struct Rest {
     cgroups: Cgroups,
     pods: Vec<Resident>,
     evicted: Mutex<Vec<(Instant, Arc<Eviction>)>>,
-    told: Mutex<Vec<(Instant, BTreeSet<NodeCondition>)>>,
+    reported: Mutex<Vec<(Instant, BTreeSet<NodeCondition>)>>,
     warnings: Mutex<Vec<String>>,
     notice: Arc<KillNotice>,
     /// Whether not all pods are known yet.
@@ -192,8 +192,8 @@ impl Surroundings for Rest {
     fn record_eviction(&self, _: &Eviction, _: Timestamp, _: &[(Signal, threshold::Duration)]) {}
 
     fn conditions_changed(&self, conditions: &BTreeSet<NodeCondition>) {
-        let mut told = self.told.lock().unwrap();
-        told.push((Instant::now(), conditions.clone()));
+        let mut reported = self.reported.lock().unwrap();
+        reported.push((Instant::now(), conditions.clone()));
     }
 
     fn warn(&self, reason: &'static str, message: String) {
@@ -283,7 +283,7 @@ impl Trial {
             cgroups: cgroups.clone(),
             pods: pods.collect(),
             evicted: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
             warnings: Mutex::default(),
             notice: Arc::default(),
             is_new_here: AtomicBool::default(),
@@ -297,8 +297,8 @@ impl Trial {
         };
         change(&mut settings);
         let sampler = Sampler::start(cgroups.layout(), &machine);
-        let told: Arc<dyn Surroundings> = Arc::<Rest>::clone(&rest);
-        let shell = EvictionShell::start(settings, cgroups, told).unwrap();
+        let surroundings: Arc<dyn Surroundings> = Arc::<Rest>::clone(&rest);
+        let shell = EvictionShell::start(settings, cgroups, surroundings).unwrap();
         Trial {
             shell,
             tenants,
@@ -375,7 +375,7 @@ impl Drop for Sampler {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
+fn only_the_fast_hog_is_killed_soon_after_the_threshold() {
     for rate in [50, 100, 200] {
         let mut trial = Trial::new(rate, engine("150Mi", None), |_| {});
         trial.tenants[0].go();
@@ -383,17 +383,22 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         let crossing = trial.sampler.crossing();
         // The memory may be back before the sampler has looked.
         let rest = Arc::clone(&trial.rest);
-        eventually("it is told", || !rest.told.lock().unwrap().is_empty());
+        eventually("pressure is reported", || {
+            !rest.reported.lock().unwrap().is_empty()
+        });
         eventually("it is evicted", || !rest.evicted.lock().unwrap().is_empty());
         let evicted = rest.evicted.lock().unwrap()[0].0;
         let crossed = crossing.at.map_or(evicted, |at| at.min(evicted));
         let took = dead.saturating_duration_since(crossed);
         let lowest = crossing.lowest / (1 << 20);
-        let told = trial.rest.told.lock().unwrap().clone();
-        assert!(told[0].0 <= evicted, "pressure is told before the rest");
-        let pressure = told[0].0.saturating_duration_since(crossed);
+        let reported = trial.rest.reported.lock().unwrap().clone();
+        assert!(
+            reported[0].0 <= evicted,
+            "pressure is reported before the eviction"
+        );
+        let pressure = reported[0].0.saturating_duration_since(crossed);
         eprintln!(
-            "{rate} MiB/s: dead after {took:?}, told after {pressure:?}, lowest {lowest} MiB"
+            "{rate} MiB/s: dead after {took:?}, reported after {pressure:?}, lowest {lowest} MiB"
         );
         // What a loaded machine takes to end a process is not the shell's; what is lost meanwhile is.
         assert!(pressure < Duration::from_millis(200), "{pressure:?}");
@@ -404,9 +409,9 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         eventually("two seconds pass", || Instant::now() > still);
         assert_eq!(trial.evicted(), ["hog"]);
         assert!(trial.tenants[1].is_alive() && trial.tenants[2].is_alive());
-        assert_eq!(told.len(), 1);
-        assert!(told[0].1.contains(&NodeCondition::MemoryPressure));
-        assert_eq!(trial.shell.conditions(), told[0].1);
+        assert_eq!(reported.len(), 1);
+        assert!(reported[0].1.contains(&NodeCondition::MemoryPressure));
+        assert_eq!(trial.shell.conditions(), reported[0].1);
         let eviction = Arc::clone(&trial.rest.evicted.lock().unwrap()[0].1);
         let forced = Forced::evicted(&eviction);
         assert!(eviction.is_immediate && forced.is_disruption);
@@ -430,7 +435,7 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
 
 #[test]
 #[ignore = "tier: root"]
-fn nobody_goes_before_everybody_is_known() {
+fn no_pod_is_evicted_before_all_pods_are_known() {
     let mut trial = Trial::new(1000, engine("150Mi", None), |_| {});
     trial.rest.is_new_here.store(true, Ordering::Relaxed);
     trial.tenants[0].hold(380);
@@ -444,7 +449,7 @@ fn nobody_goes_before_everybody_is_known() {
     assert!(trial.shell.journal().decisions().is_empty());
     trial.rest.is_new_here.store(false, Ordering::Relaxed);
     loop_until_dead(&mut trial.tenants[0]);
-    eventually("it is told", || !trial.evicted().is_empty());
+    eventually("the eviction is reported", || !trial.evicted().is_empty());
     assert_eq!(trial.evicted(), ["hog"]);
     assert!(trial.tenants[1].is_alive() && trial.tenants[2].is_alive());
 }
@@ -473,20 +478,20 @@ fn a_soft_line_leaves_time_until_the_hard_one_is_crossed() {
     assert!(!evicted[0].1.is_immediate);
     let went_on = dead.saturating_duration_since(evicted[0].0);
     let lowest = trial.sampler.crossing().lowest / (1 << 20);
-    eprintln!("dead {went_on:?} after it was told, lowest {lowest} MiB");
+    eprintln!("dead {went_on:?} after the report, lowest {lowest} MiB");
     assert!(went_on > Duration::from_millis(500), "{went_on:?}");
     assert!((90..170).contains(&lowest), "{lowest} MiB");
 }
 
 #[test]
 #[ignore = "tier: root"]
-fn a_grace_that_would_be_outrun_is_not_given() {
+fn no_grace_period_if_memory_would_run_out_first() {
     // 250 MiB at 40 MiB/s are six seconds, and it would be given thirty.
     let soft = Some(("250Mi", "100ms"));
     let mut trial = Trial::new(40, engine("150Mi", soft), |_| {});
     trial.tenants[0].go();
     loop_until_dead(&mut trial.tenants[0]);
-    eventually("it is told", || !trial.evicted().is_empty());
+    eventually("the eviction is reported", || !trial.evicted().is_empty());
     assert_eq!(trial.evicted(), ["hog"]);
     assert!(trial.rest.evicted.lock().unwrap()[0].1.is_immediate);
     assert!(trial.sampler.crossing().at.is_none());

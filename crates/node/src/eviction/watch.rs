@@ -43,7 +43,7 @@ pub(super) struct Watch {
     look: Look,
     alarms: Alarms,
     roster: Roster,
-    /// Whether all pods were known the last time they were asked for.
+    /// Whether all pods were known at the last listing.
     are_pods_known: bool,
     listed_at: Timestamp,
     survey: Option<Arc<Survey>>,
@@ -111,7 +111,7 @@ impl Watch {
         }
     }
 
-    /// Looks once and does what is to be done; answers how soon to look again.
+    /// Looks once and does what is to be done; returns how soon to look again.
     fn turn(&mut self, now: Timestamp) -> Duration {
         // Asked first: the survey that is taken then is one of after the reclaim.
         let is_reclaimed = self.shared.take_reclaimed();
@@ -166,7 +166,7 @@ impl Watch {
         self.publish(now, &observation);
     }
 
-    /// Takes the latest full measurement; answers whether it is a new one.
+    /// Takes the latest full measurement; returns whether it is a new one.
     fn take_survey(&mut self) -> bool {
         let latest = self.surroundings.survey();
         let is_new = match (&latest, &self.survey) {

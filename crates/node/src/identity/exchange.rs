@@ -1,7 +1,7 @@
 //! A client that can be exchanged while it is used: for one with another certificate, and for one with
 //! new connections when the server does not answer on those that there are.
 //!
-//! A connection may be dead without having ended: a machine between node and server was exchanged, or
+//! A connection may be dead without having ended: a machine between node and server changed, or
 //! forgot it. The kernel gives it up after a quarter of an hour, and each further one that waits to
 //! be used again costs as much. Upstream's kubelet closes all of its connections when heartbeats fail.
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_holds_the_client_goes_on_with_the_new_one() {
+    async fn existing_client_uses_the_new_connection_after_a_replacement() {
         let exchange = ClientExchange::new(|| answering("old")).unwrap();
         let client = exchange.client();
         assert_eq!(asked(&client).await.unwrap(), "old");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_ends_what_goes_on_and_the_next_request_connects_anew() {
+    async fn silent_connection_is_closed_and_next_request_connects_again() {
         let made = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&made);
         let exchange = ClientExchange::new(move || silent_at_first(&counted)).unwrap();

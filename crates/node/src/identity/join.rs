@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_authority_stands_in_a_kubeconfig_without_users() {
+    fn kubeconfig_without_users_has_the_certificate_authority() {
         let kubeconfig = "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    certificate-authority-data: YWJj\n    server: https://1.2.3.4\n";
         let data = BTreeMap::from([("kubeconfig".to_owned(), kubeconfig.to_owned())]);
         let information = ConfigMap {

@@ -1,7 +1,7 @@
 //! The identity of a node: keys, signing requests, and how a machine comes to have a certificate.
 //!
 //! A machine joins as kubeadm's do: with a token it reads the cluster's address and certificate authority,
-//! checks that against a pin, and asks for a certificate that it signs requests with from then on.
+//! checks that against a pin, and requests a certificate for its later requests.
 //! Keys are made here and never leave.
 //!
 //! Reading order: [`pin`] (trusted authorities), [`request`] (signing requests), `signing` (submitting

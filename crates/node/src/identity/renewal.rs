@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_tried_again_ever_later() {
+    fn failures_back_off() {
         let waits: Vec<u64> = (1..=7).map(|count| retry_after(count).as_secs()).collect();
         assert_eq!(waits, [2, 4, 8, 16, 32, 32, 32]);
     }
 
     #[tokio::test]
-    async fn what_is_due_or_cannot_be_read_is_not_waited_for() {
+    async fn expired_or_unreadable_certificate_is_due_at_once() {
         until_due("no certificate").await;
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::default();

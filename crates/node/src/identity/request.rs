@@ -1,4 +1,4 @@
-//! Certificates that a node asks for, or makes itself.
+//! Certificates that a node requests, or makes itself.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ pub fn user_of_node(node: &str) -> String {
 /// Keys or requests cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// A name is none.
+    /// A name is invalid.
     #[error("invalid name {name:?} for a certificate")]
     Name {
         /// Which.
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_asks_in_its_own_name() {
+    fn certificate_request_has_the_nodes_subject() {
         let request = client_request("n1").unwrap();
         let pem = x509_parser::pem::parse_x509_pem(request.request_pem.as_bytes());
         let (_, pem) = pem.unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none_are_told() {
+    fn invalid_names_are_reported() {
         let names = ["n1".to_owned(), "10.0.0.1".to_owned()];
         assert!(serving_request("n1", &names).is_ok());
         assert!(self_signed("n1", &names).is_ok());

@@ -1,7 +1,7 @@
 //! How long to wait before something that failed is tried again.
 //!
 //! The first failure waits [`INITIAL`], each further one twice as long, up to a limit; a key that has
-//! not failed for long enough starts afresh. Matches v1.36 client-go/util/flowcontrol/backoff.go as
+//! not failed for long enough starts over. Matches v1.36 client-go/util/flowcontrol/backoff.go as
 //! pkg/kubelet/kubelet.go sets it up.
 
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_double_up_to_the_limit_and_start_afresh_after_ten_good_minutes() {
+    fn delays_double_up_to_the_limit_and_reset_after_ten_minutes() {
         let mut back_off = BackOff::new(MAX);
         let mut delays = Vec::new();
         let mut now = 0;
@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_holds_up_nothing() {
+    fn backward_clock_does_not_delay_restarts() {
         let mut back_off = BackOff::new(MAX);
         back_off.remember("a", at(10_000), at(10_000));
         assert!(back_off.wait_since_update("a", at(10_001)).is_some());
         assert_eq!(back_off.wait_since_update("a", at(6_400)), None);
         assert_eq!(back_off.wait_since("a", at(10_000), at(6_400)), None);
-        // What fails from then on waits as ever, and longer.
+        // Later failures back off as usual, and longer.
         back_off.remember("a", at(6_400), at(6_400));
         let wait = back_off.wait_since("a", at(6_401), at(6_401)).unwrap();
         assert_eq!(wait.delay, INITIAL * 2);

@@ -1,4 +1,4 @@
-//! What a container had to say at its end.
+//! Termination messages of containers.
 //!
 //! Matches v1.36 pkg/kubelet/kuberuntime/kuberuntime_container.go, `getTerminationMessage`.
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_file_counts_and_only_its_last_4096_bytes() {
+    async fn termination_message_is_the_last_4096_bytes_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("message");
         std::fs::write(&file, format!("x{}", "y".repeat(4096))).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_log_stands_in_for_an_empty_file_where_asked_for() {
+    async fn termination_message_falls_back_to_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("0.log");
         let line = "2026-01-01T00:00:00.000000000Z stderr F panic\n";
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_log_the_last_80_lines_and_2048_bytes_count() {
+    fn log_message_is_the_last_80_lines_and_2048_bytes() {
         let line = |text: &str| format!("2026-01-01T00:00:00Z stdout F {text}\n");
         let many: String = (0..100).map(|n| line(&n.to_string())).collect();
         let text = end_of_log(&many);

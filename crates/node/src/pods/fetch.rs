@@ -64,15 +64,15 @@ pub(super) enum FetchError {
     /// There was no answer.
     #[error("Get {url:?}: {problem}")]
     Request {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
         /// What went wrong.
         problem: String,
     },
-    /// TLS was asked for and plain HTTP came back.
+    /// The response to a TLS request was plain HTTP.
     #[error("Get {url:?}: http: server gave HTTP response to HTTPS client")]
     PlainAnswer {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
     },
 }
@@ -169,7 +169,7 @@ fn trusting() -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// The name asked for; one that cannot be asked for is left to the server.
+/// The name for SNI; a name that SNI cannot carry is left to the server.
 fn server_name(host: &str) -> ServerName<'static> {
     let unspecified = std::net::Ipv4Addr::UNSPECIFIED.into();
     ServerName::try_from(host.to_owned()).unwrap_or(ServerName::IpAddress(unspecified))

@@ -39,7 +39,7 @@ pub struct Sandbox {
     pub ips: Vec<String>,
 }
 
-/// How far a container has come.
+/// The state of a container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Made, not started.
@@ -74,9 +74,9 @@ pub struct Container {
     pub name: String,
     /// The sandbox it is in.
     pub sandbox_id: String,
-    /// How far it has come.
+    /// Its state.
     pub state: State,
-    /// The image as it was asked for.
+    /// The image as requested.
     pub image: String,
     /// The image with its digest.
     pub image_ref: String,
@@ -109,7 +109,7 @@ pub struct MessageSource {
     pub file: Option<String>,
     /// Its log.
     pub log: String,
-    /// Whether the log stands in for an empty file after a failure.
+    /// Whether the log replaces an empty file after a failure.
     pub falls_back_to_log: bool,
 }
 

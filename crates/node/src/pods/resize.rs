@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_has_what_it_was_allocated() {
+    fn allocated_resources_override_the_spec() {
         let allocation = Allocation::of(&pod("1", None));
         assert_eq!(allocation.applied_to(&pod("1000m", None)), None);
         let held_back = allocation.applied_to(&pod("2", None)).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_restart_the_status_tells_what_was_allocated() {
+    fn after_a_restart_allocation_is_read_from_the_status() {
         let recovered = Allocation::recovered(&pod("2", Some("1")));
         assert_eq!(cpu_of(&recovered.applied_to(&pod("2", None)).unwrap()), "1");
         let unchanged = Allocation::recovered(&pod("2", Some("2")));
@@ -259,13 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_no_more_comes_first() {
+    fn resizes_without_an_increase_are_first() {
         let (small, large) = (pod("1", None), pod("2", None));
         assert!(rank(&small, &large, &[]) < rank(&large, &small, &[]));
     }
 
     #[test]
-    fn conditions_keep_what_they_have_to() {
+    fn resize_condition_keeps_its_error_and_generation() {
         let mut conditions = Vec::new();
         let (first, later) = (Timestamp::from_secs(1), Timestamp::from_secs(2));
         assert!(set_condition(

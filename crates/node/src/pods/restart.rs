@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_come_before_the_containers_policy_and_that_before_the_pods() {
+    fn restart_rules_override_container_and_pod_policies() {
         let ruled = |operator: &str, policy: &str| {
             json!({"name": "a", "restartPolicy": policy, "restartPolicyRules": [
                 {"action": "Restart", "exitCodes": {"operator": operator, "values": [42]}},

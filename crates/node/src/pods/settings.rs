@@ -88,12 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_is_the_default() {
+    fn unset_settings_have_defaults() {
         assert_eq!(settings(""), Settings::default());
     }
 
     #[test]
-    fn pulls_go_one_by_one_unless_more_are_allowed() {
+    fn image_pulls_are_serial_unless_more_are_allowed() {
         for (fields, expected) in [
             ("serializeImagePulls: false\n", None),
             (

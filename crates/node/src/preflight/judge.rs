@@ -267,12 +267,12 @@ mod tests {
     }
 
     #[test]
-    fn a_good_machine_has_nothing_to_mend() {
+    fn suitable_machine_has_no_findings() {
         assert_eq!(worst(&good()), []);
     }
 
     #[test]
-    fn every_failure_comes_with_its_remedy() {
+    fn every_failure_has_a_remedy() {
         let refused = || std::io::Error::from(std::io::ErrorKind::AddrInUse);
         let observed = Observed {
             is_root: false,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroup_v1_is_refused_only_where_the_configuration_says_so() {
+    fn cgroup_v1_is_refused_only_with_fail_cgroup_v1() {
         let observed = Observed {
             cgroups: CgroupState::Usable {
                 version: Version::V1,

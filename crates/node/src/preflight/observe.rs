@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn swap_is_whatever_stands_below_the_header() {
+    fn swap_areas_are_the_lines_below_the_header() {
         let header = "Filename\t\t\tType\t\tSize\n";
         assert_eq!(parse_swaps(header), Vec::<String>::new());
         let one = format!("{header}/dev/sda2  partition\t100\n");

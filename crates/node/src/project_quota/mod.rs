@@ -8,7 +8,7 @@
 //! The directory is the record: its project is read from it, so that nothing is to be found again
 //! after a restart, and a project is free when its directory is gone.
 //!
-//! Reading order: [`ProjectQuotas`], `reserved` (ids that are not to be taken), `kernel`.
+//! Reading order: [`ProjectQuotas`], `reserved` (ids that must not be used), `kernel`.
 
 mod kernel;
 mod reserved;
@@ -87,7 +87,7 @@ impl ProjectQuotas {
     }
 
     /// Gives a directory a project of its own, if it is empty and its file system counts projects;
-    /// one that has a project keeps it. Answers whether what it holds can be asked for.
+    /// one that has a project keeps it. Returns whether the kernel reports its usage.
     pub fn assign(&self, path: &Path) -> Result<bool, Error> {
         let Some(last) = &self.0 else {
             return Ok(false);

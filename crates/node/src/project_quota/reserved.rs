@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_either_file_are_taken() {
+    fn ids_are_read_from_projects_and_projid() {
         let projects = "# comment\n1048577:/var/lib/kubelet/pods/u/volumes/v\n 7 :/srv/a:b\nnone\n";
         let projid = "volume1048580:1048580\nlogs: 9\nbroken:x\n";
         let expected = BTreeSet::from([7, 9, 1_048_577, 1_048_580]);

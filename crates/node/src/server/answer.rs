@@ -32,7 +32,7 @@ pub(super) fn error(code: StatusCode, text: &str) -> Response<Body> {
     answer
 }
 
-/// A text that browsers must not take for anything else.
+/// A text that browsers must not interpret as another type.
 pub(super) fn plain(text: String) -> Response<Body> {
     let mut answer = with_type(StatusCode::OK, text.into_bytes(), TEXT);
     forbid_sniffing(&mut answer);

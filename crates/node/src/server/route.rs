@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn without_debugging_only_measurements_are_left() {
+    fn without_debugging_only_metrics_are_served() {
         let few = Pages {
             debugging: false,
             system_logs: true,

@@ -2,7 +2,7 @@
 //!
 //! As upstream, a handshake takes any client certificate whose key the client has. Whether it is
 //! good is found out for each request, so that a client with a wrong certificate gets an answer it
-//! can read, and one whose certificate has ended does not live on in an old connection.
+//! can read, and an expired certificate does not live on in an old connection.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};

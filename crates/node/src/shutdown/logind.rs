@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn logind_is_asked_to_wait_and_heard() {
+    async fn inhibitor_lock_delays_the_shutdown_signal() {
         let settings = tempfile::tempdir().unwrap();
         let delay = Arc::new(AtomicU64::new(5_000_000));
         let (locks, taken) = std::sync::mpsc::channel();

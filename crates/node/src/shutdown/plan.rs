@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn critical_pods_have_the_last_part_of_the_time() {
+    fn critical_pods_are_terminated_in_the_last_period() {
         let two = of("shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n");
         assert_eq!(two, [(0, 20), (2_000_000_000, 10)]);
         assert_eq!(

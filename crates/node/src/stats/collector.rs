@@ -247,7 +247,7 @@ impl Collector {
         self.disk.want_all(now);
     }
 
-    /// Walks over directories for some 50 ms; answers whether that was all that is due at once.
+    /// Walks over directories for some 50 ms; returns whether that was all that is due at once.
     pub fn catch_up(&mut self, now: Timestamp) -> bool {
         self.disk.advance(now, FILES_PER_SAMPLE);
         !self.disk.is_behind()

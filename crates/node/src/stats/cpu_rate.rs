@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(update(2_000, 1_000_000_000), 500_000_000);
         assert_eq!(update(3_000, 3_000_000_000), 500_000_000, "a short window");
         assert_eq!(update(12_000, 21_000_000_000), 2_000_000_000);
-        assert_eq!(update(22_000, 5), 0, "the counter began anew");
+        assert_eq!(update(22_000, 5), 0, "the counter was reset");
         assert_eq!(update(32_000, 10_000_000_005), 1_000_000_000);
     }
 }

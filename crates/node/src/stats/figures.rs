@@ -5,7 +5,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::cgroup_reader::{CgroupSample, MemorySample};
 
-/// A limit above is none: the kernel rounds what it takes for the largest.
+/// A limit above is none: the kernel rounds its largest value.
 const LARGEST_LIMIT: u64 = 1 << 62;
 
 impl CgroupSample {

@@ -84,7 +84,7 @@ pub enum RootFs {
     Unknown,
     /// By walking over the directory.
     Directory(PathBuf),
-    /// The runtime says so.
+    /// Reported by the runtime.
     Reported {
         /// Bytes taken.
         used_bytes: Option<u64>,

@@ -103,7 +103,7 @@ impl KeptFile {
     /// The text of a file that the kernel makes in one piece; `None` if there is no such file.
     pub(crate) fn read<'a>(&mut self, buffer: &'a mut Buffer, budget: &Budget) -> Option<&'a str> {
         if let Some((file, _)) = &self.kept {
-            // A removed cgroup fails for ever; one that was made again has new files.
+            // A removed cgroup fails forever; one that was made again has new files.
             return buffer.fill(file, Records::One).ok();
         }
         let file = File::open(&self.path).ok()?;
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_file_shows_what_is_in_it_at_each_reading() {
+    fn kept_file_is_read_again_each_time() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         std::fs::write(&path, "1\n").unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn files_beyond_the_budget_are_read_all_the_same() {
+    fn files_beyond_the_budget_are_opened_for_each_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         std::fs::write(&path, "1").unwrap();

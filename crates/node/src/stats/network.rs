@@ -22,7 +22,7 @@ pub(super) struct Direction {
 
 /// Interfaces that carry no traffic of their own, as upstream leaves out.
 const IGNORED_PREFIXES: [&str; 4] = ["lo", "veth", "docker", "nerdctl"];
-/// The interface that stands for a pod or node where the API has only one.
+/// The interface of a pod or node where the API has only one.
 const DEFAULT_INTERFACE: &str = "eth0";
 
 /// Reads `/proc/<pid>/net/dev`, whose first two lines are titles. `None` if a line has not the
@@ -118,7 +118,7 @@ veth123: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0
 ";
 
     #[test]
-    fn real_interfaces_are_read_and_eth0_stands_for_all() {
+    fn physical_interfaces_are_read_and_eth0_is_the_default() {
         let interfaces = parse_net_dev(TEXT).unwrap();
         let names: Vec<&str> = interfaces.iter().map(|found| found.name.as_str()).collect();
         assert_eq!(names, ["eth0", "net1"]);
@@ -133,7 +133,7 @@ veth123: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0
     }
 
     #[test]
-    fn a_line_that_is_short_spoils_the_text() {
+    fn short_line_makes_the_text_invalid() {
         assert_eq!(parse_net_dev("a\nb\neth0: 1 2 3\n"), None);
         assert_eq!(parse_net_dev("a\nb\n"), Some(Vec::new()));
     }

@@ -29,7 +29,7 @@ impl Collector {
         self.summary_of(Extent::All)
     }
 
-    /// The document that `?only_cpu_and_memory=true` asks for.
+    /// The document for `?only_cpu_and_memory=true`.
     pub fn cpu_and_memory(&self) -> Summary {
         self.summary_of(Extent::CpuAndMemory)
     }

@@ -1,7 +1,7 @@
 //! File systems of volumes, which may not answer.
 //!
 //! A network file system whose server is gone, or a FUSE whose process hangs, keeps any caller
-//! waiting, for ever perhaps, and other measurements must not wait with it. So each is read by a
+//! waiting, perhaps forever, and other measurements must not wait with it. So each is read by a
 //! thread of its own, which is waited for only briefly. One that does not answer is not read again
 //! before it does, and only so many threads wait at a time; the last stats are used meanwhile.
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_that_does_not_answer_holds_up_no_other_and_is_asked_once() {
+    fn hanging_file_system_blocks_no_other_and_is_queried_once() {
         let mut volumes = asking();
         let at = Timestamp::from_secs;
         let hanging = HANGING.lock().unwrap();
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn a_fuse_whose_process_hangs_holds_nothing_up() {
+    fn fuse_with_a_hanging_process_blocks_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("fuse");
         fs::create_dir(&at).unwrap();
@@ -180,7 +180,7 @@ mod tests {
         let data = std::ffi::CString::new(data).unwrap();
         let flags = rustix::mount::MountFlags::empty();
         rustix::mount::mount("hangs", &at, "fuse", flags, &*data).unwrap();
-        // Nothing reads what it is asked. A tree around it is measured all the same.
+        // No process answers its requests. The directory around it is still measured.
         let mut volumes = VolumeFileSystems::default();
         let begun = Instant::now();
         for second in 0..20 {

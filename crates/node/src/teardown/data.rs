@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_what_is_plimsolls_and_then_the_directory() {
+    fn removes_own_files_and_then_the_directory() {
         let dir = data_dir();
         let mut failed = Vec::new();
         assert!(is_data_dir(dir.path()));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_directories_in_which_agent_of_another_runtime_has_nothing() {
+    fn removes_directories_unused_by_agents_of_other_runtimes() {
         let dir = data_dir();
         for unused in ["runtime/sandboxes", "images/layers"] {
             fs::remove_dir(dir.path().join(unused)).unwrap();

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_what_was_there_and_is_not() {
+    fn removed_findings_are_the_difference() {
         let mut after = Findings::default();
         after.add(Kind::Pod, "default/b");
         let gone = findings().without(&after);

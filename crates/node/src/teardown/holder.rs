@@ -1,7 +1,7 @@
 //! Which process uses a data directory.
 //!
 //! Those that hold a lock in it do, by what the kernel says of their open files. A process that has
-//! the name of an agent, or the number that one had, is not taken for it.
+//! the name of an agent, or the number that one had, does not count as it.
 
 use std::fs::{self, File};
 use std::io;

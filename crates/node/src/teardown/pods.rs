@@ -15,7 +15,7 @@ use crate::pods::observed::{Observed, Sandbox};
 use crate::pods::spec::labels::{self, ContainerNotes};
 use crate::pods::worker::MIN_STOP;
 
-/// The grace period of pods that ask for none, as Kubernetes has it.
+/// The default grace period of pods, as in Kubernetes.
 const DEFAULT_GRACE_SECS: i64 = 30;
 
 /// Which sandboxes of a runtime are the node's.
@@ -45,8 +45,8 @@ pub(super) async fn sandboxes(
     Ok(all)
 }
 
-/// Stops all pods side by side and removes them. Each has the time that it asks for, or less if
-/// `longest` says so. Returns what went wrong.
+/// Stops all pods concurrently and removes them. Each has its grace period, or less if
+/// `longest` is shorter. Returns the failures.
 pub(super) async fn stop_all(
     runtime: &dyn Runtime,
     ownership: Ownership,
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_get_the_grace_they_ask_for_up_to_a_bound() {
+    fn containers_get_their_grace_period_up_to_a_bound() {
         let notes = |deletion, termination| ContainerNotes {
             deletion_grace_period_secs: deletion,
             termination_grace_period_secs: termination,

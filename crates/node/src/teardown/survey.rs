@@ -298,7 +298,7 @@ mod tests {
     use crate::teardown::testing::footprint;
 
     #[test]
-    fn logs_of_other_nodes_are_not_taken_for_ours() {
+    fn logs_of_other_nodes_are_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("lib/plimsoll");
         let shared = Footprint {

@@ -145,7 +145,7 @@ fn paths_gone(payload: &Payload, old: &Path) -> io::Result<BTreeSet<String>> {
     let mut unread = vec![String::new()];
     while let Some(within) = unread.pop() {
         let entries = match fs::read_dir(old.join(&within)) {
-            // The version was removed: everything is written anew.
+            // The version was removed: everything is written again.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             entries => entries?,
         };

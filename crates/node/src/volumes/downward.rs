@@ -47,7 +47,7 @@ pub enum FieldError {
     /// A container that the pod does not have.
     #[error("container {0} not found")]
     Container(String),
-    /// Quantities that are none.
+    /// Malformed quantities.
     #[error("{0}")]
     Quantity(String),
 }
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_are_refused_with_upstreams_words() {
+    fn unsupported_fields_are_refused_in_upstreams_words() {
         for (path, want) in [
             (
                 "spec.dnsPolicy",

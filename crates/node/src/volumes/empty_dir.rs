@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn memory_is_mounted_once_with_its_size_and_given_to_the_group() {
+    fn memory_volume_is_mounted_once_with_its_size_and_group() {
         let root = tempfile::tempdir().unwrap();
         let volume = EmptyDir {
             ownership: Some(Ownership {

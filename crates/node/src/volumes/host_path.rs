@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_must_be_what_the_pod_says() {
+    fn host_path_must_match_its_type() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
         fs::write(at("file"), "").unwrap();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_made_is_made() {
+    fn host_path_or_create_types_create_the_path() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
         check(&at("a/b"), "DirectoryOrCreate").unwrap();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_know_noswap_is_asked_once() {
+    fn noswap_is_not_tried_again_after_the_kernel_refuses_it() {
         let noswap = || Some("noswap".to_owned());
         assert_eq!(
             options_tried(Err(Errno::INVAL), Ok(())),
@@ -118,7 +118,7 @@ mod tests {
             options_tried(Ok(()), Ok(())),
             [noswap(), noswap(), noswap()]
         );
-        // Something else is wrong, and may be mended.
+        // Another error, which may be temporary.
         assert_eq!(options_tried(Err(Errno::INVAL), Err(Errno::INVAL)).len(), 6);
     }
 }

@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn everything_is_given_to_the_group_but_what_links_point_to() {
+    fn fs_group_owns_all_files_except_link_targets() {
         let dir = tree();
         let volume = dir.path().join("volume");
         let wanted = Ownership {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_private_where_the_pod_says_who_reads_them() {
+    fn tokens_have_mode_0600_with_run_as_user_or_fs_group() {
         for (owner, has_group, mode) in [
             (None, false, 0o644),
             (Some(7), false, 0o600),

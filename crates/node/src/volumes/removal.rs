@@ -101,7 +101,7 @@ mod tests {
     use crate::volumes::mount_point;
 
     #[test]
-    fn everything_below_goes_and_links_are_not_followed() {
+    fn removal_deletes_the_tree_and_follows_no_links() {
         let dir = tempfile::tempdir().unwrap();
         let kept = dir.path().join("kept");
         fs::create_dir(&kept).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_has_no_end_that_removal_could_not_reach() {
+    fn removal_reaches_any_nesting_depth() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("top");
         fs::create_dir(&top).unwrap();
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn a_mount_on_the_way_stops_it() {
+    fn a_mount_stops_the_removal() {
         let dir = tempfile::tempdir().unwrap();
         let precious = dir.path().join("precious");
         fs::create_dir(&precious).unwrap();
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn the_root_of_a_mount_is_not_emptied_either() {
+    fn root_of_a_mount_is_not_emptied() {
         let dir = tempfile::tempdir().unwrap();
         let point = dir.path().join("point");
         fs::create_dir(&point).unwrap();

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_renewed_at_four_fifths_of_their_life_or_after_a_day() {
+    fn tokens_are_renewed_at_80_percent_of_their_lifetime_or_after_a_day() {
         const DAY: i64 = 24 * 3600;
         for (lifetime, age, want) in [
             (3600, 0, false),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_asked_for_once_until_it_is_due() {
+    async fn token_is_requested_once_until_it_is_due() {
         let request = TokenRequest {
             namespace: "ns".to_owned(),
             service_account: "sa".to_owned(),

@@ -205,7 +205,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_pods_keep_their_promises(
+    fn random_operations_keep_pod_invariants(
         pod in any_pod(),
         happenings in vec(happening(), 0..12),
     ) {

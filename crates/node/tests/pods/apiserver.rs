@@ -72,7 +72,7 @@ async fn agent_follows_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_of_the_api_runs_and_the_api_knows() {
+async fn api_pod_runs_and_its_status_is_reported() {
     let cluster = Cluster::new();
     cluster.api.put(&simple("web", "sleep:1", "Always"));
     cluster.until_phase("web", "Running").await;
@@ -121,7 +121,7 @@ async fn unreadable_pod_of_the_node_keeps_no_other_from_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_pod_goes_when_nothing_of_it_is_left() {
+async fn deleted_pod_is_removed_after_its_containers() {
     let cluster = Cluster::new();
     cluster.api.put(&simple("web", "stubborn:1", "Always"));
     cluster.until_phase("web", "Running").await;
@@ -143,7 +143,7 @@ async fn a_deleted_pod_goes_when_nothing_of_it_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finished_pod_goes_as_soon_as_it_is_deleted() {
+async fn finished_pod_is_removed_at_once_when_deleted() {
     let cluster = Cluster::new();
     cluster.api.put(&simple("job", "exit-0:1", "Never"));
     cluster.until_phase("job", "Succeeded").await;
@@ -169,7 +169,7 @@ async fn a_phase_is_terminal_only_when_nothing_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_that_fail_are_tried_again_and_strange_ones_put_right() {
+async fn failed_status_writes_are_retried_and_foreign_ones_corrected() {
     let cluster = Cluster::new();
     cluster.api.refuse(5);
     cluster.api.put(&simple("web", "sleep:1", "Always"));

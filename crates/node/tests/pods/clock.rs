@@ -21,7 +21,7 @@ fn world() -> (Arc<AtomicI64>, World) {
 const JUMPS: [i64; 4] = [YEAR, -HOUR, -VIRTUAL_START, 0];
 
 #[tokio::test(start_paused = true)]
-async fn probes_go_on_when_the_clock_is_set() {
+async fn probes_continue_when_the_clock_is_set() {
     let (ahead, world) = world();
     let probe = |numbers: serde_json::Value| {
         let mut probe = numbers;
@@ -62,7 +62,7 @@ async fn probes_go_on_when_the_clock_is_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_started_again_when_the_clock_is_set() {
+async fn failed_containers_restart_when_the_clock_is_set() {
     let (ahead, world) = world();
     world.apply(simple("bad", "exit-1:1", "Always"));
     world.apply(simple("unpulled", "missing:1", "Always"));
@@ -83,7 +83,7 @@ async fn what_fails_is_started_again_when_the_clock_is_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_has_the_time_that_it_may_take_when_the_clock_is_set() {
+async fn active_deadline_is_unaffected_by_clock_changes() {
     for jump in JUMPS {
         let (ahead, world) = world();
         world.apply(pod(

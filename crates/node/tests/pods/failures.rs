@@ -60,7 +60,7 @@ async fn a_crashing_container_waits_longer_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_is_not_there_is_asked_for_less_and_less() {
+async fn pulls_of_a_missing_image_back_off() {
     let world = World::new();
     world.apply(simple("bad", "missing:1", "Always"));
     world
@@ -126,7 +126,7 @@ async fn a_lost_sandbox_is_replaced_and_init_containers_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restarted_agent_takes_over_what_runs() {
+async fn restarted_agent_adopts_running_containers() {
     let world = World::new();
     let web = simple("web", "sleep:1", "Always");
     world.apply(web.clone());
@@ -143,7 +143,7 @@ async fn a_restarted_agent_takes_over_what_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_evicted_pod_keeps_what_is_known_of_its_containers() {
+async fn evicted_pod_keeps_its_container_statuses() {
     let world = World::new();
     world.apply(simple("hog", "stubborn:1", "Always"));
     world.until_phase("hog", "Running").await;
@@ -193,7 +193,7 @@ async fn a_shorter_grace_period_takes_effect_while_the_pod_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_runs_longer_than_it_may_has_failed() {
+async fn pod_fails_after_its_active_deadline() {
     let world = World::new();
     let mut web = simple("web", "sleep:1", "Always");
     web.spec.as_mut().unwrap().active_deadline_seconds = Some(30);
@@ -207,7 +207,7 @@ async fn a_pod_that_runs_longer_than_it_may_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_tried_again() {
+async fn failed_runtime_calls_are_retried() {
     for verb in [
         "run_pod_sandbox",
         "list_pod_sandboxes",
@@ -248,7 +248,7 @@ async fn sandbox_gets_the_handler_of_the_runtime_class() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_is_tried_again_until_it_works() {
+async fn stopping_is_retried_until_it_succeeds() {
     let world = World::new();
     let web = simple("web", "sleep:1", "Always");
     world.apply(web.clone());
@@ -280,7 +280,7 @@ async fn a_container_that_ends_by_itself_is_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_rule_may_make_all_containers_start_over() {
+async fn exit_rule_may_restart_all_containers() {
     let world = World::new();
     world.apply(pod(
         "web",
@@ -309,7 +309,7 @@ async fn an_exit_rule_may_make_all_containers_start_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_to_its_own_end_was_not_evicted() {
+async fn pod_that_ended_by_itself_is_not_reported_as_evicted() {
     let world = World::new();
     world.apply(simple("job", "sleep:1", "Never"));
     world.until_phase("job", "Running").await;
@@ -386,7 +386,7 @@ async fn a_pod_killed_by_eviction_is_evicted_unless_the_kernel_was_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_sees_its_pod_dead_knows_the_reason_without_being_told_again() {
+async fn worker_knows_the_eviction_reason_from_the_kill_notice() {
     for restart_policy in ["Never", "Always"] {
         let world = World::new();
         world.apply(simple("job", "sleep:1", restart_policy));
@@ -453,7 +453,7 @@ fn restarted_after_eviction(world: &World, job: Pod, left: Duration) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_told_to_go_before_a_restart_has_what_is_left_of_its_time() {
+async fn termination_resumes_after_a_restart_with_the_remaining_grace() {
     let cases = [
         ("Always", None, 7),
         ("Never", Some(0), 0),
@@ -527,7 +527,7 @@ async fn a_worker_that_panics_loses_neither_its_pod_nor_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_panics_each_time_is_started_again_less_and_less_often() {
+async fn repeatedly_panicking_worker_restarts_with_back_off() {
     let world = World::new();
     world.runtime.panic("run_pod_sandbox", 1000);
     world.apply(simple("bad", "sleep:1", "Always"));
@@ -540,7 +540,7 @@ async fn a_worker_that_panics_each_time_is_started_again_less_and_less_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orphan_whose_stop_panics_is_stopped_in_the_end() {
+async fn orphan_is_stopped_after_its_stop_panicked() {
     let world = World::new();
     world.apply(simple("web", "sleep:1", "Always"));
     world.until_phase("web", "Running").await;

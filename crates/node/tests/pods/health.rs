@@ -17,7 +17,7 @@ fn probed(probe: &str, numbers: Value) -> k8s_openapi::api::core::v1::Pod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_is_ready_when_its_probe_says_so() {
+async fn container_is_ready_when_its_readiness_probe_succeeds() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
     world.apply(probed("readinessProbe", json!({})));
@@ -46,7 +46,7 @@ async fn a_container_is_ready_when_its_probe_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ready_container_is_known_to_be_at_once() {
+async fn readiness_is_reported_at_once() {
     let world = World::new();
     let begun = Instant::now();
     world.apply(probed("readinessProbe", json!({})));
@@ -57,7 +57,7 @@ async fn a_ready_container_is_known_to_be_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_that_is_not_alive_is_replaced() {
+async fn container_with_failing_liveness_probe_is_replaced() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
     let numbers = json!({
@@ -81,7 +81,7 @@ async fn a_container_that_is_not_alive_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn until_it_has_come_up_a_container_is_asked_nothing_else() {
+async fn only_the_startup_probe_runs_until_it_succeeds() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
     world.apply(pod(
@@ -112,7 +112,7 @@ async fn until_it_has_come_up_a_container_is_asked_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_that_does_not_come_up_is_replaced() {
+async fn container_with_failing_startup_probe_is_replaced() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
     let numbers = json!({"periodSeconds": 2, "failureThreshold": 3});
@@ -149,7 +149,7 @@ async fn probes_do_not_wait_for_a_slow_pull_of_another_container() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_container_waits_until_a_sidecar_has_come_up() {
+async fn next_container_waits_for_the_sidecars_startup_probe() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
     world.apply(pod(
@@ -187,7 +187,7 @@ async fn the_next_container_waits_until_a_sidecar_has_come_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_after_the_start_holds_up_the_container_and_its_failure_ends_it() {
+async fn post_start_hook_delays_the_container_and_its_failure_stops_it() {
     let world = World::new();
     let hooked = |command: Value| {
         pod(
@@ -219,7 +219,7 @@ async fn a_hook_after_the_start_holds_up_the_container_and_its_failure_ends_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_before_the_end_takes_from_the_grace_period() {
+async fn pre_stop_hook_counts_towards_the_grace_period() {
     for (hook_secs, grace, expected_stop, expected_total) in
         [("10", 30, "stop a 20s", 30), ("60", 30, "stop a 2s", 32)]
     {
@@ -243,7 +243,7 @@ async fn a_hook_before_the_end_takes_from_the_grace_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_ends_is_still_asked_whether_it_is_ready() {
+async fn terminating_pod_still_runs_its_readiness_probe() {
     let world = World::new();
     let web = pod(
         "web",

@@ -64,7 +64,7 @@ async fn a_pod_that_is_done_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn init_containers_come_first_and_sidecars_go_last() {
+async fn init_containers_start_first_and_sidecars_stop_last() {
     let world = World::new();
     let web = pod(
         "web",

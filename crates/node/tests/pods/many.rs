@@ -31,7 +31,7 @@ fn condition(world: &World, name: &str, kind: &str) -> Option<(String, String)> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_does_not_fit_has_failed_and_never_held_anything() {
+async fn pod_that_does_not_fit_fails_and_reserves_nothing() {
     let world = World::new();
     world.apply(requesting("big", json!({"cpu": "3"}), json!({})));
     world.until_phase("big", "Running").await;
@@ -53,7 +53,7 @@ async fn a_pod_that_does_not_fit_has_failed_and_never_held_anything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_critical_pod_waits_until_others_have_made_room() {
+async fn critical_pod_waits_for_preempted_pods_to_end() {
     let world = World::new();
     world.apply(requesting("small", json!({"cpu": "1"}), json!({})));
     world.apply(requesting("big", json!({"cpu": "3"}), json!({})));
@@ -84,7 +84,7 @@ async fn a_critical_pod_waits_until_others_have_made_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_was_over_before_keeps_its_last_status() {
+async fn finished_pod_keeps_its_status_after_a_restart() {
     let world = World::new();
     world.apply(simple("job", "exit-3:1", "Never"));
     world.until_finished("job").await;
@@ -99,7 +99,7 @@ async fn a_pod_that_was_over_before_keeps_its_last_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_word_from_the_runtime_changes_are_found_within_a_second() {
+async fn changes_without_an_event_are_found_within_a_second() {
     let world = World::with_silent_runtime();
     world.apply(simple("web", "sleep:1", "Always"));
     world.until_phase("web", "Running").await;
@@ -115,7 +115,7 @@ async fn without_word_from_the_runtime_changes_are_found_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_wants_is_stopped_once_all_sources_are_known() {
+async fn unknown_pods_are_stopped_after_all_sources_are_known() {
     let world = World::new();
     world.apply(simple("web", "sleep:1", "Always"));
     world.until_phase("web", "Running").await;
@@ -131,7 +131,7 @@ async fn what_nobody_wants_is_stopped_once_all_sources_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_of_a_pod_that_nobody_knows_is_taken_away() {
+async fn leftovers_of_unknown_pods_are_removed() {
     let world = World::new();
     let known = simple("web", "sleep:1", "Always");
     let left = [uid("web"), "gone".to_owned()];
@@ -228,7 +228,7 @@ async fn resources_change_in_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_may_ask_to_be_restarted_for_new_resources() {
+async fn resize_policy_restarts_the_container_for_new_resources() {
     let world = World::new();
     let with = |memory: &str| {
         pod(
@@ -295,7 +295,7 @@ async fn a_resize_waits_for_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resize_is_not_forgotten_over_a_restart() {
+async fn resize_survives_a_restart() {
     let world = World::new();
     let other = requesting("other", json!({"cpu": "3"}), json!({}));
     world.apply(other.clone());
@@ -321,7 +321,7 @@ async fn a_resize_is_not_forgotten_over_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn memory_in_use_is_not_taken_away() {
+async fn memory_limit_does_not_shrink_below_usage() {
     let world = World::new();
     let with = |memory: &str| requesting("web", json!({}), json!({"memory": memory}));
     world.apply(with("2Gi"));

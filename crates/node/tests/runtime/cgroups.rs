@@ -21,7 +21,7 @@ pub(crate) async fn a_container_is_placed_below_its_pod(scene: &Scene) {
     .await;
 }
 
-pub(crate) async fn values_are_written_as_asked(scene: &Scene) {
+pub(crate) async fn cgroup_values_match_the_request(scene: &Scene) {
     let mut config = lasting();
     *resources(&mut config) = LinuxContainerResources {
         cpu_period: 100_000,
@@ -101,7 +101,7 @@ pub(crate) async fn files_of_v2_are_written_by_name(scene: &Scene) {
     }
 }
 
-pub(crate) async fn a_container_dies_as_a_whole_if_asked_for(scene: &Scene) {
+pub(crate) async fn memory_oom_group_kills_the_whole_container(scene: &Scene) {
     if !cgroup::is_unified() {
         return;
     }
@@ -113,7 +113,7 @@ pub(crate) async fn a_container_dies_as_a_whole_if_asked_for(scene: &Scene) {
     assert_killed_for_memory(scene, &id).await;
 }
 
-pub(crate) async fn the_cgroup_goes_with_the_container(scene: &Scene) {
+pub(crate) async fn cgroup_is_removed_with_the_container(scene: &Scene) {
     let sandbox = scene.run_pod().await;
     let id = scene.start(&sandbox, &lasting()).await;
     let at = cgroup_of(&sandbox, &id);

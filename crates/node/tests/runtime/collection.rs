@@ -87,7 +87,7 @@ async fn left(scene: &Scene) -> (Vec<(String, u32)>, usize) {
     (left, sandboxes.len())
 }
 
-pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene: &Scene) {
+pub(crate) async fn newest_dead_container_stays_until_its_pod_is_deleted(scene: &Scene) {
     let sandbox = scene.run_pod().await;
     for attempt in 0..3 {
         let dead = named(script("exit 1"), "dead", attempt);
@@ -129,7 +129,7 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
 }
 
 /// Both happened: the log of a container that had just exited was removed.
-pub(crate) async fn who_comes_while_a_node_is_cleared_keeps_its_dead(scene: &Scene) {
+pub(crate) async fn pod_that_starts_during_a_collection_keeps_dead_containers(scene: &Scene) {
     let before = found(scene).await;
     let sandbox = scene.run_pod().await;
     let ended = of_pod(&sandbox, named(script("exit 1"), "main", 0));
@@ -148,7 +148,7 @@ pub(crate) async fn who_comes_while_a_node_is_cleared_keeps_its_dead(scene: &Sce
     assert_eq!(left(scene).await, (vec![ended, next], 1));
 }
 
-pub(crate) async fn unused_images_go_for_age_and_for_want_of_space(scene: &Scene) {
+pub(crate) async fn unused_images_are_deleted_for_age_and_for_disk_space(scene: &Scene) {
     scene.start_alone(&lasting()).await;
     let registry = Registry::start();
     let unused = registry.push("unused", "v1", &small("unused"));
@@ -203,7 +203,7 @@ pub(crate) async fn unused_images_go_for_age_and_for_want_of_space(scene: &Scene
     assert!(message.starts_with("Insufficient free disk space on the node's image filesystem ("));
 }
 
-pub(crate) async fn full_logs_are_rotated_and_go_on(scene: &Scene) {
+pub(crate) async fn full_logs_are_rotated_and_continue(scene: &Scene) {
     let talks = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.02; done";
     let config = script(talks);
     let sandbox = scene.run_pod().await;

@@ -112,7 +112,7 @@ pub(crate) async fn stopping_without_grace_kills_at_once(scene: &Scene) {
     assert_ended(&scene.status(&id).await, 137, "Error");
 }
 
-pub(crate) async fn stopping_what_has_ended_is_fine(scene: &Scene) {
+pub(crate) async fn stopping_an_exited_container_succeeds(scene: &Scene) {
     let id = scene.start_alone(&script("exit 5")).await;
     scene.ended(&id).await;
     for _ in 0..2 {
@@ -171,7 +171,7 @@ pub(crate) async fn lists_are_filtered_by_id_state_sandbox_and_labels(scene: &Sc
     assert!([runs, made, other].iter().all(|id| all.contains(id)));
 }
 
-pub(crate) async fn metadata_labels_and_annotations_come_back(scene: &Scene) {
+pub(crate) async fn container_metadata_labels_and_annotations_are_returned(scene: &Scene) {
     let mut config = named(lasting(), "web", 7);
     config.annotations = labels(&[
         ("io.kubernetes.container.hash", "1a2b3c"),

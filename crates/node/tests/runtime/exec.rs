@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::scene::{Scene, lasting, script, security, until};
 
-pub(crate) async fn output_and_exit_code_come_back(scene: &Scene) {
+pub(crate) async fn exec_returns_output_and_exit_code(scene: &Scene) {
     let id = scene.start_alone(&lasting()).await;
     let ran = exec(scene, &id, "echo out; echo err >&2; exit 7")
         .await
@@ -75,7 +75,7 @@ pub(crate) async fn commands_run_only_in_running_containers(scene: &Scene) {
     assert!(exec(scene, &id, "true").await.is_err());
 }
 
-pub(crate) async fn much_output_comes_back_whole(scene: &Scene) {
+pub(crate) async fn exec_returns_large_output_completely(scene: &Scene) {
     let id = scene.start_alone(&lasting()).await;
     let ran = exec(scene, &id, "head -c 1000000 /dev/zero | tr '\\0' x").await;
     let ran = ran.unwrap();

@@ -17,7 +17,7 @@ fn filtered(mut config: ContainerConfig, kind: ProfileType, path: &str) -> Conta
     config
 }
 
-pub(crate) async fn the_default_filter_holds_back_what_touches_the_node(scene: &Scene) {
+pub(crate) async fn default_seccomp_filter_denies_calls_that_change_the_node(scene: &Scene) {
     let text = format!("{LOOK}; {TRY}");
     let open = filtered(script(&text), ProfileType::Unconfined, "");
     let open = scene.output(&open).await;
@@ -34,7 +34,7 @@ pub(crate) async fn the_default_filter_holds_back_what_touches_the_node(scene: &
     assert_eq!(rights(&confined), rights(&open));
 }
 
-pub(crate) async fn a_right_opens_its_calls(scene: &Scene) {
+pub(crate) async fn capability_allows_its_system_calls(scene: &Scene) {
     let mut config = filtered(script(TRY), ProfileType::RuntimeDefault, "");
     security(&mut config).capabilities = Some(Capability {
         add_capabilities: vec!["SYS_ADMIN".to_owned()],
@@ -43,7 +43,7 @@ pub(crate) async fn a_right_opens_its_calls(scene: &Scene) {
     assert_eq!(scene.output(&config).await, "");
 }
 
-pub(crate) async fn a_filter_holds_for_users_and_for_commands(scene: &Scene) {
+pub(crate) async fn seccomp_filter_applies_to_users_and_exec(scene: &Scene) {
     for no_new_privs in [false, true] {
         let mut config = filtered(lasting(), ProfileType::RuntimeDefault, "");
         let context = security(&mut config);

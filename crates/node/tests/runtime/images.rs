@@ -49,7 +49,7 @@ pub(crate) async fn an_image_is_pulled_from_a_registry(scene: &Scene) {
     pull(scene, &found.repo_digests[0]).await.unwrap();
 }
 
-pub(crate) async fn a_registry_wants_the_right_password(scene: &Scene) {
+pub(crate) async fn pull_needs_the_right_password(scene: &Scene) {
     let registry = Registry::start_with_login();
     let name = registry.push("private", "v1", &small("private"));
     let runtime = scene.runtime();
@@ -69,17 +69,17 @@ pub(crate) async fn a_registry_wants_the_right_password(scene: &Scene) {
     pulled.unwrap_or_else(|error| panic!("{}", error.chain()));
 }
 
-pub(crate) async fn a_pull_of_nothing_says_what_was_missing(scene: &Scene) {
+pub(crate) async fn pull_of_a_missing_image_names_it(scene: &Scene) {
     let registry = Registry::start();
     let name = format!("{}/no/such:image", registry.address());
     let chain = pull(scene, &name).await.unwrap_err().chain();
-    let is_told = chain.contains(&name) && chain.contains("not found");
-    assert!(is_told, "{chain}");
+    let is_named = chain.contains(&name) && chain.contains("not found");
+    assert!(is_named, "{chain}");
     let chain = pull(scene, "Not a name!").await.unwrap_err().chain();
     assert!(chain.contains("Not a name!"), "{chain}");
 }
 
-pub(crate) async fn a_removed_image_is_gone(scene: &Scene) {
+pub(crate) async fn removed_image_is_not_listed(scene: &Scene) {
     let registry = Registry::start();
     let name = registry.push("short-lived", "v1", &small("short-lived"));
     let runtime = scene.runtime();
@@ -91,7 +91,7 @@ pub(crate) async fn a_removed_image_is_gone(scene: &Scene) {
     runtime.remove_image(&image(&name)).await.unwrap();
 }
 
-pub(crate) async fn a_container_tells_which_image_it_runs(scene: &Scene) {
+pub(crate) async fn container_status_names_its_image(scene: &Scene) {
     let id = scene.start_alone(&lasting()).await;
     let found = status(scene, BUSYBOX).await.unwrap();
     let container = scene.status(&id).await;

@@ -151,7 +151,7 @@ pub(crate) async fn kernel_settings_are_the_pods_own(scene: &Scene) {
     assert_ne!(std::fs::read_to_string(setting).unwrap(), "77\n");
 }
 
-pub(crate) async fn devices_are_given_by_name(scene: &Scene) {
+pub(crate) async fn devices_are_added_by_name(scene: &Scene) {
     let mut config = lasting();
     config.devices = vec![Device {
         host_path: "/dev/null".to_owned(),
@@ -164,7 +164,7 @@ pub(crate) async fn devices_are_given_by_name(scene: &Scene) {
         .await;
 }
 
-pub(crate) async fn later_mounts_are_seen_only_where_asked_for(scene: &Scene) {
+pub(crate) async fn later_mounts_are_visible_only_with_propagation(scene: &Scene) {
     let folder = scene.folder().join("shared");
     std::fs::create_dir_all(folder.join("late")).unwrap();
     run(

@@ -75,7 +75,7 @@ pub(crate) async fn nothing_is_lost_of_much_output(scene: &Scene) {
     assert!(numbers.eq(1..=20_000));
 }
 
-pub(crate) async fn a_renamed_log_is_opened_anew(scene: &Scene) {
+pub(crate) async fn renamed_log_is_reopened(scene: &Scene) {
     let config =
         script("echo before; while ! test -e /tmp/go; do sleep 0.05; done; echo after; sleep 1000");
     let sandbox = scene.run_pod().await;

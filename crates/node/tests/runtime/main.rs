@@ -46,14 +46,14 @@ macro_rules! contract {
 fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
     contract! { suite, runtime;
         sandboxes:
-            the_runtime_tells_its_name_and_that_it_is_ready,
-            a_sandbox_is_ready_then_stopped_then_gone,
-            stopping_and_removing_again_is_fine,
-            removing_takes_running_containers_along,
+            runtime_reports_its_name_and_readiness,
+            sandbox_is_ready_then_stopped_then_removed,
+            stopping_and_removing_is_idempotent,
+            removing_a_sandbox_removes_running_containers,
             stopping_ends_all_containers,
             lists_are_filtered_by_id_state_and_labels,
-            labels_and_annotations_come_back,
-            attempts_tell_sandboxes_of_a_pod_apart,
+            sandbox_labels_and_annotations_are_returned,
+            attempts_distinguish_sandboxes_of_a_pod,
             a_pod_on_the_nodes_network_shares_it,
             a_pod_has_its_own_host_name_and_resolver,
             unknown_sandboxes_are_not_found,
@@ -67,10 +67,10 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             a_handler_of_the_stop_signal_ends_in_time,
             a_process_that_ignores_the_stop_signal_is_killed,
             stopping_without_grace_kills_at_once,
-            stopping_what_has_ended_is_fine,
+            stopping_an_exited_container_succeeds,
             removing_ends_a_running_container_but_keeps_its_log,
             lists_are_filtered_by_id_state_sandbox_and_labels,
-            metadata_labels_and_annotations_come_back,
+            container_metadata_labels_and_annotations_are_returned,
             attempts_live_side_by_side,
             times_are_in_order,
             many_pods_start_at_once,
@@ -82,7 +82,7 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             environment_is_that_of_the_image_and_the_container,
             the_working_directory_is_made,
             users_and_groups_are_numbers_or_names,
-            mounts_are_seen_and_told,
+            mounts_are_visible_and_reported,
             read_only_mounts_cannot_be_written,
             a_read_only_root_cannot_be_written,
             capabilities_are_added_and_dropped,
@@ -97,25 +97,25 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             cgroups_cannot_be_written,
             cgroups_can_be_written_by_a_privileged_container,
             kernel_settings_are_the_pods_own,
-            devices_are_given_by_name,
-            later_mounts_are_seen_only_where_asked_for,
+            devices_are_added_by_name,
+            later_mounts_are_visible_only_with_propagation,
             new_privileges_can_be_forbidden;
         users:
-            the_runtime_tells_whether_pods_can_have_users,
+            runtime_reports_user_namespace_support,
             root_of_a_pod_is_an_ordinary_user_of_the_node,
             the_root_file_system_is_roots,
             streams_and_terminals_are_the_pods,
             users_of_the_image_are_the_pods,
             volumes_keep_their_owners_on_disk,
             a_volume_that_cannot_be_mapped_is_refused,
-            who_escapes_has_no_power_over_the_node,
+            escaped_process_has_no_rights_on_the_node,
             processes_are_shared_by_those_with_the_same_users,
             rights_in_a_pod_are_rights_over_the_pod,
-            a_pod_is_not_the_nodes_and_its_own_at_once;
+            user_namespace_excludes_host_network_of_a_pod;
         filters:
-            the_default_filter_holds_back_what_touches_the_node,
-            a_right_opens_its_calls,
-            a_filter_holds_for_users_and_for_commands,
+            default_seccomp_filter_denies_calls_that_change_the_node,
+            capability_allows_its_system_calls,
+            seccomp_filter_applies_to_users_and_exec,
             a_filter_of_the_nodes_is_used,
             a_container_does_not_run_without_its_filter,
             a_privileged_container_has_no_filter;
@@ -125,45 +125,45 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             a_last_line_without_end_is_kept,
             bytes_that_are_no_text_are_kept,
             nothing_is_lost_of_much_output,
-            a_renamed_log_is_opened_anew,
+            renamed_log_is_reopened,
             a_terminal_has_one_stream;
         exec:
-            output_and_exit_code_come_back,
+            exec_returns_output_and_exit_code,
             a_command_sees_the_containers_world,
             a_slow_command_is_ended_at_its_time_limit,
             commands_run_only_in_running_containers,
-            much_output_comes_back_whole,
+            exec_returns_large_output_completely,
             streams_are_handed_over_or_served_elsewhere,
             attaching_joins_the_first_process,
             ports_are_reached_or_served_elsewhere;
         cgroups:
             a_container_is_placed_below_its_pod,
-            values_are_written_as_asked,
+            cgroup_values_match_the_request,
             limits_of_a_running_container_change,
             a_memory_hog_is_killed_inside_its_limit,
             files_of_v2_are_written_by_name,
-            a_container_dies_as_a_whole_if_asked_for,
-            the_cgroup_goes_with_the_container;
+            memory_oom_group_kills_the_whole_container,
+            cgroup_is_removed_with_the_container;
         stats:
-            usage_is_told_per_container,
-            file_systems_of_images_are_told;
+            stats_report_usage_per_container,
+            image_file_systems_are_reported;
         images:
             an_image_is_known_by_name_and_id,
             an_unknown_image_is_no_error,
             an_image_is_pulled_from_a_registry,
-            a_registry_wants_the_right_password,
-            a_pull_of_nothing_says_what_was_missing,
-            a_removed_image_is_gone,
-            a_container_tells_which_image_it_runs,
+            pull_needs_the_right_password,
+            pull_of_a_missing_image_names_it,
+            removed_image_is_not_listed,
+            container_status_names_its_image,
             a_container_is_made_of_an_id;
         collection:
-            of_dead_containers_the_newest_stays_until_its_pod_goes,
-            who_comes_while_a_node_is_cleared_keeps_its_dead,
-            unused_images_go_for_age_and_for_want_of_space,
-            full_logs_are_rotated_and_go_on;
+            newest_dead_container_stays_until_its_pod_is_deleted,
+            pod_that_starts_during_a_collection_keeps_dead_containers,
+            unused_images_are_deleted_for_age_and_for_disk_space,
+            full_logs_are_rotated_and_continue;
         restart:
-            everything_is_found_again,
-            what_ended_meanwhile_is_told;
+            containers_and_sandboxes_survive_a_restart,
+            exit_during_an_agent_restart_is_reported;
     }
 }
 

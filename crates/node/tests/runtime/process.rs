@@ -77,7 +77,7 @@ pub(crate) async fn users_and_groups_are_numbers_or_names(scene: &Scene) {
     assert_eq!(scene.output(&of_image).await, "65534 65534 65534");
 }
 
-pub(crate) async fn mounts_are_seen_and_told(scene: &Scene) {
+pub(crate) async fn mounts_are_visible_and_reported(scene: &Scene) {
     let (folder, file) = (scene.folder().join("shared"), scene.folder().join("file"));
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("a"), "from the node").unwrap();

@@ -10,7 +10,7 @@ use crate::scene::{Scene, cgroup_of, named, script, until};
 /// A container that prints a line for each file added to a directory, and exits after the last.
 const COUNTER: &str = "i=0; while :; do test -e /go/$i && echo saw $i && i=$((i+1)); test -e /go/end && exit 7; sleep 0.05; done";
 
-pub(crate) async fn everything_is_found_again(scene: &Scene) {
+pub(crate) async fn containers_and_sandboxes_survive_a_restart(scene: &Scene) {
     let go = scene.folder().join("go");
     let sandbox = scene.run_pod().await;
     let config = counter(scene);
@@ -54,7 +54,7 @@ pub(crate) async fn everything_is_found_again(scene: &Scene) {
     assert_eq!(scene.ended(&more).await.exit_code, 3);
 }
 
-pub(crate) async fn what_ended_meanwhile_is_told(scene: &Scene) {
+pub(crate) async fn exit_during_an_agent_restart_is_reported(scene: &Scene) {
     let go = scene.folder().join("go");
     let sandbox = scene.run_pod().await;
     let config = counter(scene);

@@ -9,7 +9,7 @@ use plimsoll_runtime::wire::{
 
 use crate::scene::{Scene, labels, lasting, named, own_processes, security};
 
-pub(crate) async fn the_runtime_tells_its_name_and_that_it_is_ready(scene: &Scene) {
+pub(crate) async fn runtime_reports_its_name_and_readiness(scene: &Scene) {
     let version = scene.runtime().version().await.unwrap();
     assert!(!version.runtime_name.is_empty());
     assert!(!version.runtime_version.is_empty());
@@ -21,7 +21,7 @@ pub(crate) async fn the_runtime_tells_its_name_and_that_it_is_ready(scene: &Scen
     }
 }
 
-pub(crate) async fn a_sandbox_is_ready_then_stopped_then_gone(scene: &Scene) {
+pub(crate) async fn sandbox_is_ready_then_stopped_then_removed(scene: &Scene) {
     let runtime = scene.runtime();
     let sandbox = scene.run_pod().await;
     let status = runtime.pod_sandbox_status(&sandbox.id).await.unwrap();
@@ -41,7 +41,7 @@ pub(crate) async fn a_sandbox_is_ready_then_stopped_then_gone(scene: &Scene) {
     assert_eq!(listed(scene, &scene.own_sandboxes()).await, [""; 0]);
 }
 
-pub(crate) async fn stopping_and_removing_again_is_fine(scene: &Scene) {
+pub(crate) async fn stopping_and_removing_is_idempotent(scene: &Scene) {
     let runtime = scene.runtime();
     let sandbox = scene.run_pod().await;
     for _ in 0..2 {
@@ -53,7 +53,7 @@ pub(crate) async fn stopping_and_removing_again_is_fine(scene: &Scene) {
     runtime.stop_pod_sandbox(&sandbox.id).await.unwrap();
 }
 
-pub(crate) async fn removing_takes_running_containers_along(scene: &Scene) {
+pub(crate) async fn removing_a_sandbox_removes_running_containers(scene: &Scene) {
     let runtime = scene.runtime();
     let sandbox = scene.run_pod().await;
     let id = scene.start(&sandbox, &lasting()).await;
@@ -113,7 +113,7 @@ pub(crate) async fn lists_are_filtered_by_id_state_and_labels(scene: &Scene) {
     assert_eq!(listed(scene, &by_state).await, [""; 0]);
 }
 
-pub(crate) async fn labels_and_annotations_come_back(scene: &Scene) {
+pub(crate) async fn sandbox_labels_and_annotations_are_returned(scene: &Scene) {
     let mut config = scene.pod();
     config.annotations = labels(&[
         ("kubernetes.io/config.seen", "2026-01-01T00:00:00Z"),
@@ -136,7 +136,7 @@ pub(crate) async fn labels_and_annotations_come_back(scene: &Scene) {
     assert_eq!(item.created_at, status.created_at);
 }
 
-pub(crate) async fn attempts_tell_sandboxes_of_a_pod_apart(scene: &Scene) {
+pub(crate) async fn attempts_distinguish_sandboxes_of_a_pod(scene: &Scene) {
     let first = scene.run_pod().await;
     scene.runtime().stop_pod_sandbox(&first.id).await.unwrap();
     let mut again = first.config.clone();

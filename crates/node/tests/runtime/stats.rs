@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, named, script, until};
 
-pub(crate) async fn usage_is_told_per_container(scene: &Scene) {
+pub(crate) async fn stats_report_usage_per_container(scene: &Scene) {
     let config = named(
         script("head -c 3000000 /dev/zero > /data; exec sleep 1000"),
         "web",
@@ -30,7 +30,7 @@ pub(crate) async fn usage_is_told_per_container(scene: &Scene) {
     assert!(usage.memory.unwrap().working_set_bytes.unwrap().value > 0);
 }
 
-pub(crate) async fn file_systems_of_images_are_told(scene: &Scene) {
+pub(crate) async fn image_file_systems_are_reported(scene: &Scene) {
     let usage = until("usage is reported", async || {
         let info = scene.runtime().image_fs_info().await.unwrap();
         let usage = info.image_filesystems.into_iter().next()?;

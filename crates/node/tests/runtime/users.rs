@@ -142,7 +142,7 @@ async fn process(command: &str) -> (i32, u32) {
     .await
 }
 
-pub(crate) async fn the_runtime_tells_whether_pods_can_have_users(scene: &Scene) {
+pub(crate) async fn runtime_reports_user_namespace_support(scene: &Scene) {
     let runtime = scene.runtime();
     let version = runtime.version().await.unwrap();
     let support = runtime.user_namespaces().await.unwrap();
@@ -412,7 +412,7 @@ pub(crate) async fn a_volume_that_cannot_be_mapped_is_refused(scene: &Scene) {
 }
 
 /// The permissions of a process that has escaped from all namespaces but its user namespace.
-pub(crate) async fn who_escapes_has_no_power_over_the_node(scene: &Scene) {
+pub(crate) async fn escaped_process_has_no_rights_on_the_node(scene: &Scene) {
     let Some(users) = Users::new(scene).await else {
         return;
     };
@@ -531,7 +531,7 @@ pub(crate) async fn rights_in_a_pod_are_rights_over_the_pod(scene: &Scene) {
     assert_eq!(shell(writable).await, "");
 }
 
-pub(crate) async fn a_pod_is_not_the_nodes_and_its_own_at_once(scene: &Scene) {
+pub(crate) async fn user_namespace_excludes_host_network_of_a_pod(scene: &Scene) {
     let Some(users) = Users::new(scene).await else {
         return;
     };

@@ -28,7 +28,7 @@ pub(crate) async fn run() -> Result<()> {
     Ok(())
 }
 
-/// Answers how many were created.
+/// Returns how many were created.
 async fn measure(cluster: &Arc<Cluster>) -> usize {
     let begun = Instant::now();
     let creating = (0..CLIENTS).map(|number| tokio::spawn(create(Arc::clone(cluster), number)));

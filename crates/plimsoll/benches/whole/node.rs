@@ -1,7 +1,7 @@
 //! The cost of a node; needs root.
 //!
 //! Memory and cpu of the agent at rest with few pods and with as many as a node takes, memory of a
-//! whole `plimsoll up`, and how long a pod takes from being asked for to running. The containers
+//! whole `plimsoll up`, and how long a pod takes from its creation to running. The containers
 //! are those of the embedded runtime.
 
 use std::time::{Duration, Instant};

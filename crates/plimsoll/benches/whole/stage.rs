@@ -67,7 +67,7 @@ impl Stage {
         self.import_image(&self.data_dir())?;
         let mut command = self.command("up", &self.data_dir());
         command.args(["--listen", "127.0.0.1:0"]);
-        self.tell_node(&mut command)?;
+        self.update_node(&mut command)?;
         self.start(command)
     }
 
@@ -84,7 +84,7 @@ impl Stage {
         self.import_image(&directory)?;
         let mut command = self.command("node", &directory);
         command.arg("--kubeconfig").arg(self.kubeconfig());
-        self.tell_node(&mut command)?;
+        self.update_node(&mut command)?;
         self.start(command)
     }
 
@@ -112,7 +112,7 @@ impl Stage {
     }
 
     /// Settings under which the disk of this machine causes no eviction, and 110 pods fit.
-    fn tell_node(&mut self, command: &mut Command) -> Result<()> {
+    fn update_node(&mut self, command: &mut Command) -> Result<()> {
         let config = self.folder.0.path().join("node.yaml");
         let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\
                     evictionHard: { memory.available: 100Mi }\nmaxPods: 200\n";

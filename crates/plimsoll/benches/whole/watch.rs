@@ -27,7 +27,7 @@ const MEASURED: Duration = Duration::from_secs(10);
 /// How long a watcher may be behind at the end.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// One watcher in so many looks at when the change was asked for; all count what they get.
+/// One watcher in so many reads when the change was requested; all count their events.
 const TIMED_EVERY: usize = 10;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -193,7 +193,7 @@ async fn read(
             frame = body.frame() => frame,
             _ = &mut end => return times,
         };
-        let frame = frame.expect("a watch goes on").expect("a frame");
+        let frame = frame.expect("the watch continues").expect("a frame");
         let data = frame.into_data().unwrap_or_default();
         let lines = data.iter().filter(|byte| **byte == b'\n').count();
         run.delivered.fetch_add(lines as u64, Ordering::Relaxed);
@@ -214,7 +214,7 @@ async fn read(
     }
 }
 
-/// When the change was asked for: nanoseconds since the start, in `holderIdentity`.
+/// When the change was requested: nanoseconds since the start, in `holderIdentity`.
 fn stamp(line: &[u8]) -> u64 {
     const FIELD: &str = "\"holderIdentity\":\"";
     let line = std::str::from_utf8(line).expect("text");

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_object_is_refused_with_what_would_be_right() {
+    fn invalid_target_is_refused_with_a_correction() {
         let error = |words: &[&str]| parsed(words).unwrap_err();
         assert!(error(&["web"]).contains("for example pod/web"));
         assert!(error(&["pod/"]).contains("names no object"));

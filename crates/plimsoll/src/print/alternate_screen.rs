@@ -19,7 +19,7 @@ impl AlternateScreen {
         Ok(AlternateScreen(()))
     }
 
-    /// Draws over what was drawn before; answers whether anything still reads.
+    /// Draws over what was drawn before; returns whether anything still reads.
     #[expect(
         clippy::unused_self,
         reason = "only the alternate screen may be drawn over"

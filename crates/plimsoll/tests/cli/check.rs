@@ -94,7 +94,7 @@ fn the_32gi_example_prints_both_figures() {
 }
 
 #[test]
-fn the_arithmetic_of_the_soft_line_comes_out_as_documented() {
+fn soft_threshold_cases_match_the_documentation() {
     let report = plimsoll(
         &[
             "check",
@@ -292,7 +292,7 @@ fn hostile_input_is_an_error_and_never_a_crash() {
 
 /// This machine's own capacity.
 #[test]
-fn without_a_capacity_this_machine_is_taken() {
+fn without_a_capacity_this_machine_is_used() {
     let run = plimsoll(&["check", "-o", "json", "examples/okd/reserved.yaml"], "");
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
     let node = &report["documents"][0]["node"];

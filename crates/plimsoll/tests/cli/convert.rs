@@ -3,7 +3,7 @@
 use crate::plimsoll;
 
 #[test]
-fn the_document_goes_to_stdout_and_the_notes_to_stderr() {
+fn document_is_printed_to_stdout_and_notes_to_stderr() {
     let run = plimsoll(&["config", "convert", "examples/node-config.yaml"], "");
     assert_eq!(run.code, Some(0));
     insta::assert_snapshot!(run.transcript());

@@ -109,7 +109,7 @@ impl Cluster {
         panic!("the disk is not full after 100 MB");
     }
 
-    async fn says_full(&self, refusal: &kube::core::Status) {
+    async fn assert_disk_is_full(&self, refusal: &kube::core::Status) {
         assert_eq!(refusal.code, 507, "{refusal:?}");
         let text = &refusal.message;
         assert!(
@@ -150,13 +150,13 @@ fn started(disk: &Disk) -> (Daemon, PathBuf) {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_store_that_has_filled_its_disk_takes_deletes_and_recovers() {
+fn store_on_a_full_disk_accepts_deletes_and_recovers() {
     let disk = Disk::new("32m");
     let (server, data) = started(&disk);
     block_on(async {
         let cluster = Cluster::of(&data).await;
         let (count, refusal) = cluster.fill().await;
-        cluster.says_full(&refusal).await;
+        cluster.assert_disk_is_full(&refusal).await;
         assert!(
             count > 20,
             "{count} config maps of 100 kB on a disk of 32 MB"
@@ -194,7 +194,7 @@ fn disk_filled_by_other_files_is_detected_and_recovers() {
         // As much as there is.
         let _ = std::fs::write(&hog, vec![1; 64 * 1024 * 1024]);
         let (_, refusal) = cluster.fill().await;
-        cluster.says_full(&refusal).await;
+        cluster.assert_disk_is_full(&refusal).await;
         for number in 0..5 {
             cluster.delete(&format!("early{number}")).await;
         }

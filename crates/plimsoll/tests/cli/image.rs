@@ -84,7 +84,7 @@ fn a_root_file_system_becomes_an_image() {
 }
 
 #[test]
-fn an_archive_may_come_through_a_pipe() {
+fn archive_is_imported_from_stdin() {
     let bench = Bench::new();
     let archive = Image::new(vec![Layer::plain(layer())]).oci_archive(&["app:1"]);
     let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
@@ -116,7 +116,7 @@ fn failed_import_names_the_file() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn an_image_is_pulled_from_a_registry_that_wants_a_password() {
+fn image_is_pulled_with_a_password() {
     use plimsoll_testkit::registry::{PASSWORD, Registry, USER};
     let bench = Bench::new();
     let registry = Registry::start_with_login();

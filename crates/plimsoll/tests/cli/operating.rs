@@ -51,7 +51,7 @@ fn fails(run: &Run, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn refuses_an_admission_configuration_that_it_cannot_obey() {
+fn refuses_an_unsupported_admission_configuration() {
     let folder = folder();
     let (main, own) = (folder.path().join("a.yaml"), folder.path().join("b.yaml"));
     let header = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n";
@@ -108,7 +108,7 @@ fn server_raises_open_file_limit() {
 }
 
 #[test]
-fn says_which_signal_it_received() {
+fn logs_the_received_signal() {
     for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
         let folder = folder();
         let (code, log) = Daemon::server(folder.path(), &[]).stop(signal);
@@ -330,7 +330,7 @@ fn settings_that_a_node_cannot_follow_are_refused() {
 }
 
 #[test]
-fn mistakes_of_configurations_have_their_places() {
+fn mistakes_in_configurations_have_positions() {
     let folder = folder();
     let file = folder.path().join("node.yaml");
     let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\

@@ -68,7 +68,7 @@ fn replay(folder: &Path, text: &str, arguments: &[&str]) -> Run {
 }
 
 #[test]
-fn a_recorded_decision_comes_out_the_same() {
+fn recorded_decision_replays_to_the_same() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let record = record();
     let list = json!({ "kind": "EvictionDecisionList", "items": [record, record] });
@@ -99,7 +99,7 @@ fn a_recorded_decision_comes_out_the_same() {
 }
 
 #[test]
-fn a_decision_that_comes_out_otherwise_ends_with_code_1_and_is_shown() {
+fn changed_decision_is_printed_with_exit_code_1() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut changed = record();
     changed["decision"]["evictions"][0]["gracePeriodSeconds"] = json!(7);

@@ -193,7 +193,7 @@ fn a_store_in_use_is_left_alone() {
 }
 
 #[test]
-fn compacting_gives_back_the_space_of_history() {
+fn compacting_releases_the_space_of_history() {
     let folder = stopped();
     let data = folder.path().join("data");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

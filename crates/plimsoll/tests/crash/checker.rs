@@ -189,7 +189,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Each change is what one write asked for, on top of what the write demanded.
+    /// Each change is that of one write, on top of the state which the write demanded.
     fn changes_are_of_writes(&self, violations: &mut Vec<String>) {
         let mut seen = BTreeSet::new();
         let mut stands: BTreeMap<&str, Revision> = BTreeMap::new();
@@ -201,7 +201,7 @@ impl<'a> Checker<'a> {
             };
             let Some(content) = change.content else {
                 if !base.is_some_and(|base| self.deletes.contains(&(object, base))) {
-                    violations.push(format!("{revision}: no write asked for {change:?}"));
+                    violations.push(format!("{revision}: no write requested {change:?}"));
                 }
                 continue;
             };
@@ -209,7 +209,7 @@ impl<'a> Checker<'a> {
                 violations.push(format!("{revision}: {change:?} happened twice"));
             }
             let Some(write) = self.written.get(&content) else {
-                violations.push(format!("{revision}: no write asked for {change:?}"));
+                violations.push(format!("{revision}: no write requested {change:?}"));
                 continue;
             };
             // A delete that no watch saw.
@@ -261,7 +261,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What was asked for after an acknowledgement has a greater revision than what was acknowledged.
+    /// A write requested after an acknowledgement has a greater revision than the acknowledged one.
     fn revisions_follow_time(&self, violations: &mut Vec<String>) {
         let known = self.history.writes.iter();
         let known = known.filter_map(|write| Some((write, self.revision_of(write)?)));
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn revisions_that_go_back_are_found() {
+    fn decreasing_revisions_are_found() {
         assert_found("is not above 3", |history| {
             history.writes[4].outcome = Outcome::Acknowledged(Some(1));
         });

@@ -12,7 +12,7 @@ pub(crate) type Revision = u64;
 /// What an object holds. No two writes of a run write the same number.
 pub(crate) type Content = u64;
 
-/// What a write asks for.
+/// The change that a write requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Create(Content),
@@ -58,7 +58,7 @@ pub(crate) struct Event {
     pub(crate) content: Option<Content>,
 }
 
-/// A watch from its list until it ends. The server may end it, and refuse to go on from where it ended;
+/// A watch from its list until it ends. The server may end it, and refuse to resume it;
 /// then there is another list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {

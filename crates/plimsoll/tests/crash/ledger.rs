@@ -18,7 +18,7 @@ pub(crate) struct Ledger {
     writer: usize,
     /// What was acknowledged last.
     known: BTreeMap<String, Content>,
-    /// What was asked for when the server was killed; it may have happened or not.
+    /// The write under way when the server was killed; it may have happened or not.
     in_doubt: Option<(String, Content)>,
     next: u64,
 }

@@ -24,7 +24,7 @@ const LABEL: &str = "run=faults";
 /// The object that is written last.
 const LAST: &str = "last";
 
-/// Above the timeouts inside of the server; a request that is not answered by then may still happen.
+/// Above the timeouts inside of the server; an unanswered request may still take effect.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long what is left may take when all faults are over.

@@ -26,7 +26,7 @@ const LIVES: std::ops::Range<u64> = 200..2500;
 /// How long a roll-out may take after the last kill, per pod.
 const PATIENCE_PER_POD: Duration = Duration::from_millis(500);
 
-/// Rolls out twice, since the second time pods have to go as well as to come.
+/// Rolls out twice, since the second time pods are deleted as well as created.
 #[test]
 #[ignore = "tier: tools"]
 fn kills_at_random_lose_nothing_and_bind_nothing_twice() {

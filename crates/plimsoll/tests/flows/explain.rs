@@ -159,7 +159,7 @@ fn objects_are_named_as_with_kubectl_and_owners_show_their_pods() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn another_scheduler_that_does_not_exist_is_told() {
+fn missing_scheduler_of_a_pod_is_reported() {
     let flow = Flow::start("scheduler");
     if !flow.target.is_ours() {
         return;

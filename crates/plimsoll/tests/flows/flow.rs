@@ -13,7 +13,7 @@ use crate::target::Target;
 pub(crate) struct Flow {
     pub(crate) kubelets: Kubelets,
     pub(crate) target: Target,
-    /// Its namespace. Its nodes carry it as label `flow`, and its pods ask for that label.
+    /// Its namespace. Its nodes carry it as label `flow`, and its pods select that label.
     pub(crate) name: String,
     kubectl: Kubectl,
 }

@@ -41,7 +41,7 @@ pub(crate) struct Kubelets {
     alive: Alive,
 }
 
-/// The nodes that are heard of, each with its work on its pods.
+/// The nodes that send heartbeats, each with its work on its pods.
 type Alive = Arc<Mutex<BTreeMap<String, AbortHandle>>>;
 
 impl Kubelets {
@@ -59,7 +59,7 @@ impl Kubelets {
             Client::try_from(config.expect("a usable kubeconfig")).expect("a client")
         });
         let alive = Alive::default();
-        runtime.spawn(beat_for_ever(client.clone(), Arc::clone(&alive)));
+        runtime.spawn(send_heartbeats(client.clone(), Arc::clone(&alive)));
         Kubelets {
             runtime,
             client,
@@ -89,7 +89,7 @@ impl Kubelets {
         self.wake(name, &node["status"]);
     }
 
-    /// The node is not heard of any more, and does nothing.
+    /// The node sends no more heartbeats, and does nothing.
     pub(crate) fn silence(&self, node: &str) {
         let work = self
             .alive
@@ -99,7 +99,7 @@ impl Kubelets {
         work.expect("the node was alive").abort();
     }
 
-    /// The node is heard of: it posts this status, as ready, and looks after its pods.
+    /// The node sends heartbeats: it posts this status, as ready, and looks after its pods.
     pub(crate) fn wake(&self, node: &str, status: &Value) {
         let status = json!({ "status": ready_status(status) });
         self.runtime.block_on(async {
@@ -120,7 +120,7 @@ impl Kubelets {
     }
 }
 
-async fn beat_for_ever(client: Client, alive: Alive) {
+async fn send_heartbeats(client: Client, alive: Alive) {
     let mut beats = tokio::time::interval(BEAT_EVERY);
     loop {
         beats.tick().await;

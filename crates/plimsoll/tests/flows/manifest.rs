@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::flow::Flow;
 
 impl Flow {
-    /// A pod with one container that asks for these resources, on nodes of the flow.
+    /// A pod with one container that requests these resources, on nodes of the flow.
     pub(crate) fn pod(&self, name: &str, requests: &Value) -> Value {
         json!({
             "apiVersion": "v1", "kind": "Pod",

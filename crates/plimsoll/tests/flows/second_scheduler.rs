@@ -1,4 +1,4 @@
-//! A scheduler beside the one of the cluster, for pods that ask for it by name.
+//! A scheduler beside the one of the cluster, for pods that name it.
 
 use plimsoll_testkit::process::Process;
 use serde_json::json;

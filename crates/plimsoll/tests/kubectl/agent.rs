@@ -23,7 +23,7 @@ fn a_pod_without_a_node_has_no_logs_and_runs_nothing() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn logs_come_from_the_node() {
+fn logs_are_proxied_to_the_node() {
     with_every_kubectl(|s| {
         let Some(agent) = Agent::start(s) else { return };
         s.run("logs p -c a --tail=5 --timestamps --since=60s")
@@ -84,7 +84,7 @@ fn unresponsive_node_is_reported() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn usage_comes_from_the_node() {
+fn top_reports_usage_from_the_node() {
     with_every_kubectl(|s| {
         let Some(agent) = Agent::start(s) else { return };
         s.run(&format!("top node {}", agent.name))

@@ -31,7 +31,7 @@ fn files(s: &Session) {
 
 #[test]
 #[ignore = "tier: tools"]
-fn manifests_are_created_configured_and_left_alone() {
+fn manifests_are_created_configured_or_unchanged() {
     with_every_kubectl(|s| {
         files(s);
         s.run("apply -f one.yaml")
@@ -71,7 +71,7 @@ fn fields_of_other_managers_are_kept() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn objects_made_otherwise_are_taken_over_with_a_warning() {
+fn objects_not_created_by_apply_are_adopted_with_a_warning() {
     with_every_kubectl(|s| {
         s.file(
             "pod.yaml",
@@ -171,7 +171,7 @@ fn the_server_applies_and_names_conflicts() {
 /// Since 1.26 kubectl hands the fields of client-side apply over to the server's.
 #[test]
 #[ignore = "tier: tools"]
-fn objects_move_from_one_way_to_the_other() {
+fn objects_migrate_between_client_and_server_side_apply() {
     with_kubectl_from(26, |s| {
         files(s);
         s.ok("apply -f one.yaml");

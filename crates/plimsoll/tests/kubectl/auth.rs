@@ -13,7 +13,7 @@ fn with_token(s: &Session, token: &str, command: &str) -> crate::printed::Printe
 
 #[test]
 #[ignore = "tier: tools"]
-fn rights_are_asked_for() {
+fn auth_can_i_reports_rights() {
     with_every_kubectl(|s| {
         s.run("auth can-i list pods").says("yes");
         let stranger = s.run("auth can-i list pods --as=alice");

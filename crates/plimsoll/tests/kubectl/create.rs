@@ -55,7 +55,7 @@ fn every_generator_makes_its_kind() {
 /// Before 1.21 kubectl requests API versions of these kinds that were removed.
 #[test]
 #[ignore = "tier: tools"]
-fn generators_of_today_make_kinds_of_today() {
+fn generators_create_current_api_versions() {
     with_kubectl_from(21, |s| {
         s.run("create pdb p --selector=app=web --min-available=1")
             .says("poddisruptionbudget.policy/p created");
@@ -122,7 +122,7 @@ fn a_dry_run_stores_nothing() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn limit_ranges_fill_in_what_pods_leave_out() {
+fn limit_ranges_set_default_resources() {
     with_every_kubectl(|s| {
         s.file(
             "lr.yaml",
@@ -144,7 +144,7 @@ fn limit_ranges_fill_in_what_pods_leave_out() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn services_come_from_what_they_expose() {
+fn expose_creates_a_service_for_a_deployment() {
     with_every_kubectl(|s| {
         s.ok("create deployment d --image=x");
         s.run("expose deployment d --port=80 --target-port=8080")
@@ -156,7 +156,7 @@ fn services_come_from_what_they_expose() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn replace_changes_what_may_change() {
+fn replace_changes_mutable_fields() {
     with_every_kubectl(|s| {
         s.file(
             "c.yaml",

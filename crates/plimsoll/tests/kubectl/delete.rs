@@ -4,7 +4,7 @@ use crate::session::with_every_kubectl;
 
 #[test]
 #[ignore = "tier: tools"]
-fn objects_go_by_name_label_file_and_all_at_once() {
+fn objects_are_deleted_by_name_label_file_and_all() {
     with_every_kubectl(|s| {
         for name in ["a", "b", "c", "d"] {
             s.ok(&format!("create configmap {name} --from-literal=k=v"));
@@ -34,7 +34,7 @@ fn objects_go_by_name_label_file_and_all_at_once() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn pods_without_a_node_go_at_once() {
+fn pods_without_a_node_are_deleted_at_once() {
     with_every_kubectl(|s| {
         s.ok("run p --image=x");
         s.run("delete pod p --timeout=20s")
@@ -46,7 +46,7 @@ fn pods_without_a_node_go_at_once() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn pods_on_a_node_are_given_their_time() {
+fn pods_on_a_node_end_within_their_grace_period() {
     with_every_kubectl(|s| {
         s.create(
             "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: nowhere, \
@@ -99,7 +99,7 @@ fn cascading_deletes_set_finalizers_for_the_collector() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn finalizers_hold_an_object() {
+fn finalizers_delay_a_deletion() {
     with_every_kubectl(|s| {
         s.create(
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, finalizers: [example.com/x]}}",
@@ -117,7 +117,7 @@ fn finalizers_hold_an_object() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn collections_go_in_one_request() {
+fn collections_are_deleted_in_one_request() {
     with_every_kubectl(|s| {
         s.ok("create configmap a");
         s.ok("create configmap b");

@@ -75,7 +75,7 @@ fn unmanaged_pods_block_a_drain() {
 /// `policy/v1` evictions are of 1.22.
 #[test]
 #[ignore = "tier: tools"]
-fn budgets_hold_evictions_back() {
+fn disruption_budgets_block_evictions() {
     with_kubectl_from(22, |s| {
         let node = node(s);
         pod(s, &node, "web", "");

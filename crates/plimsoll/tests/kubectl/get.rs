@@ -24,7 +24,7 @@ fn empty_lists_print_no_resources_found() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn pods_have_the_columns_that_people_know() {
+fn pods_have_the_columns_of_kubectl() {
     with_every_kubectl(|s| {
         pods(s);
         s.run("get pods").says(
@@ -49,7 +49,7 @@ fn pods_have_the_columns_that_people_know() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn lists_are_sorted_as_asked() {
+fn lists_are_sorted_by_sort_by() {
     with_every_kubectl(|s| {
         pods(s);
         s.run("get pods --sort-by='{.spec.containers[0].image}'")
@@ -115,7 +115,7 @@ fn output_takes_every_form() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn several_kinds_come_as_several_tables() {
+fn several_kinds_are_printed_as_several_tables() {
     with_every_kubectl(|s| {
         s.ok("create configmap cm --from-literal=a=1 --from-literal=b=2");
         s.ok("create secret generic se --from-literal=a=1");

@@ -111,7 +111,7 @@ fn unsupported_media_types_return_their_status_codes() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn versions_of_lists_mean_what_they_say() {
+fn list_resource_versions_follow_their_semantics() {
     with_kubectl_from(21, |s| {
         s.ok("create configmap a");
         s.ok("create configmap b");
@@ -156,7 +156,7 @@ fn versions_of_lists_mean_what_they_say() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn watches_begin_and_end_as_asked() {
+fn watches_follow_their_parameters() {
     with_kubectl_from(21, |s| {
         s.ok("create configmap a");
         let proxy = Proxy::start(s);
@@ -181,7 +181,7 @@ fn watches_begin_and_end_as_asked() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn answers_take_other_forms() {
+fn responses_have_other_media_types() {
     with_kubectl_from(21, |s| {
         s.ok("create configmap a --from-literal=k=v");
         let proxy = Proxy::start(s);
@@ -212,7 +212,7 @@ fn answers_take_other_forms() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn writes_are_checked_as_asked() {
+fn dry_run_and_field_validation_are_applied() {
     with_kubectl_from(21, |s| {
         let proxy = Proxy::start(s);
         let post = |query: &str, body: &str| {

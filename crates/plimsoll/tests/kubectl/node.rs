@@ -148,7 +148,7 @@ fn summary(namespace: &str) -> String {
     json!({"node": node, "pods": [pod]}).to_string()
 }
 
-/// A command over a WebSocket: says what was asked for, repeats its input, and ends with it. One
+/// A command over a WebSocket: prints the request, repeats its input, and ends with it. One
 /// that is called `false` fails.
 fn echo(mut request: Request<Incoming>) -> Response<Full<Bytes>> {
     let asked = request.uri().to_string();

@@ -19,7 +19,7 @@ fn node(s: &Session) -> String {
 
 #[test]
 #[ignore = "tier: tools"]
-fn nodes_have_the_columns_that_people_know() {
+fn nodes_have_the_columns_of_kubectl() {
     with_every_kubectl(|s| {
         let name = node(s);
         s.run("get nodes -l zone=$NS")
@@ -37,7 +37,7 @@ fn nodes_have_the_columns_that_people_know() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn taints_come_change_and_go() {
+fn taints_are_added_changed_and_removed() {
     with_every_kubectl(|s| {
         let name = node(s);
         let taint = |taints: &str| s.run(&format!("taint nodes {name} {taints}"));

@@ -8,7 +8,7 @@ fn web(s: &Session) {
 
 #[test]
 #[ignore = "tier: tools"]
-fn all_kinds_of_patches_are_taken() {
+fn all_kinds_of_patches_are_applied() {
     with_every_kubectl(|s| {
         web(s);
         for (patch, replicas) in [
@@ -55,7 +55,7 @@ fn lists_of_named_things_are_merged_by_name() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn patches_that_do_not_fit_are_refused() {
+fn invalid_patches_are_refused() {
     with_every_kubectl(|s| {
         web(s);
         let invalid = "The request is invalid: the server rejected our request due to an error in our request";
@@ -129,7 +129,7 @@ fn pods_are_resized_in_place() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn labels_and_annotations_come_change_and_go() {
+fn labels_and_annotations_are_added_changed_and_removed() {
     with_every_kubectl(|s| {
         web(s);
         s.run("label deploy web role=a")

@@ -28,7 +28,7 @@ fn unknown_objects_return_not_found() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn selectors_that_cannot_be_are_refused() {
+fn invalid_selectors_are_refused() {
     with_every_kubectl(|s| {
         s.run("get pods --field-selector=bad.field=x").fails(
             "Error from server (BadRequest): Unable to find \"/v1, Resource=pods\" that match \
@@ -122,7 +122,7 @@ fn existing_objects_are_not_created_again() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn namespaces_of_the_system_stay() {
+fn system_namespaces_cannot_be_deleted() {
     with_every_kubectl(|s| {
         for name in ["default", "kube-system", "kube-public"] {
             s.run(&format!("delete namespace {name}")).fails(&format!(

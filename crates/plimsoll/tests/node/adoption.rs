@@ -9,7 +9,7 @@ use crate::manifest::{WAIT, container, container_id, pod, sized, status};
 on_both_runtimes!(
     containers_outlive_an_agent_that_is_killed,
     containers_outlive_an_agent_that_is_stopped,
-    what_ended_meanwhile_is_noticed,
+    exit_during_an_agent_restart_is_noticed,
 );
 
 /// Where the containers of the burstable pods of a test run, and which processes.
@@ -84,7 +84,7 @@ fn survives(cluster: &mut Cluster, end: fn(&mut Cluster)) {
     }
 }
 
-fn what_ended_meanwhile_is_noticed(cluster: &mut Cluster) {
+fn exit_during_an_agent_restart_is_noticed(cluster: &mut Cluster) {
     let mut once = container(
         "main",
         "while test ! -e /keep/go; do sleep 0.1; done; exit 7",

@@ -14,9 +14,9 @@ use crate::cluster::{Cluster, NODE, Runtime, on_both_runtimes};
 use crate::manifest::{container_id, pod, sized};
 
 on_both_runtimes!(
-    every_cgroup_holds_what_its_pod_asks_for,
-    the_kernel_is_told_whom_to_kill_first,
-    cgroups_go_with_their_pods,
+    every_cgroup_matches_its_pods_resources,
+    oom_score_adj_follows_qos_class,
+    cgroups_are_removed_with_their_pods,
     a_pod_is_resized_in_place,
 );
 
@@ -171,7 +171,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-fn every_cgroup_holds_what_its_pod_asks_for(cluster: &mut Cluster) {
+fn every_cgroup_matches_its_pods_resources(cluster: &mut Cluster) {
     let rows = rows();
     let pods = rows.iter().map(|(name, _, resources, ..)| {
         let containers = resources.iter().enumerate();
@@ -239,7 +239,7 @@ fn tiers_and_kubepods(cluster: &Cluster) {
     let wanted = expected(973, None, None, Writer::Agent);
     until_within(
         TIER_PATIENCE,
-        "the burstable tier has what its pods ask for",
+        "the burstable tier has the requests of its pods",
         || {
             let values = values(&burstable);
             if values == wanted {
@@ -260,7 +260,7 @@ fn memory_of(node: &Value) -> u64 {
     memory.expect("memory in KiB").parse::<u64>().unwrap() * 1024
 }
 
-fn the_kernel_is_told_whom_to_kill_first(cluster: &mut Cluster) {
+fn oom_score_adj_follows_qos_class(cluster: &mut Cluster) {
     let memory = memory_of(&cluster.get(&format!("node {NODE}")));
     let requests = |bytes: u64| json!({ "requests": { "memory": bytes.to_string() } });
     let half = memory / 2;
@@ -302,7 +302,7 @@ fn score_of(id: u32) -> Option<String> {
     score.ok().map(|score| score.trim().to_owned())
 }
 
-fn cgroups_go_with_their_pods(cluster: &mut Cluster) {
+fn cgroups_are_removed_with_their_pods(cluster: &mut Cluster) {
     let small = json!({ "requests": { "cpu": "100m" } });
     let pod = cluster.run(&pod("p", &[sized("main", &small)]));
     let path = pod_cgroup(cluster, &pod);
@@ -314,7 +314,7 @@ fn cgroups_go_with_their_pods(cluster: &mut Cluster) {
         if is_gone { Ok(()) } else { Err(path.clone()) }
     });
     let burstable = format!("{}/kubepods/burstable", cluster.cgroup_root());
-    until_within(TIER_PATIENCE, "the tier asks for nothing", || {
+    until_within(TIER_PATIENCE, "the tier has no requests", || {
         let values = values(&burstable);
         let is_least = values.cpu == expected(2, None, None, Writer::Agent).cpu;
         if is_least {

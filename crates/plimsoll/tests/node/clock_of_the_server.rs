@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 #[ignore = "tier: vm"]
-fn clients_go_on_when_the_clock_of_the_server_is_set() {
+fn clients_continue_when_the_servers_clock_is_set() {
     // Tests must not set the clock of the machine that runs them.
     if slowness() == 1 {
         let own = ["clock_of_the_server::"];

@@ -15,7 +15,7 @@ use crate::manifest::{WAIT, container, pod};
 /// A port that no other test uses.
 const HOST_PORT: u16 = 19_321;
 
-on_both_runtimes!(stops_pods_of_running_agent_and_lets_next_one_run_them);
+on_both_runtimes!(stops_pods_of_running_agent_and_next_one_runs_them);
 
 fn lines(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
@@ -125,7 +125,7 @@ fn purge_after_kill_leaves_machine_as_it_was() {
     assert!(again[0].starts_with("nothing of the node"), "{again:?}");
 }
 
-fn stops_pods_of_running_agent_and_lets_next_one_run_them(cluster: &mut Cluster) {
+fn stops_pods_of_running_agent_and_next_one_runs_them(cluster: &mut Cluster) {
     let folder = cluster.folder().join("host");
     fs::create_dir(&folder).unwrap();
     let mut main = container(

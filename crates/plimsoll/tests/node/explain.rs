@@ -279,7 +279,7 @@ fn the_order_of_eviction_is_the_agents_own() {
 
 #[test]
 #[ignore = "tier: root"]
-fn what_does_not_run_is_told_the_cause_first() {
+fn explain_leads_with_the_cause_of_a_failed_pod() {
     let cluster = small_machine("1Gi", HARD);
     let crashes = container("main", "echo no database; sleep 1; exit 3");
     cluster.create(&pod("crashes", &[crashes]));

@@ -9,7 +9,7 @@ use crate::manifest::{container, pod};
 on_both_runtimes!(
     usage_is_measured,
     host_path_volumes_are_not_measured,
-    a_pod_tells_its_story
+    pod_events_list_its_start
 );
 
 fn raw(cluster: &Cluster, path: &str) -> String {
@@ -127,7 +127,7 @@ fn host_path_volumes_are_not_measured(cluster: &mut Cluster) {
     assert!(!names.contains(&&json!("host")), "{names:?}");
 }
 
-fn a_pod_tells_its_story(cluster: &mut Cluster) {
+fn pod_events_list_its_start(cluster: &mut Cluster) {
     cluster.run(&pod("p", &[container("main", "sleep 100000")]));
     let shown = cluster.until("describe pod p", "its start", |shown| {
         shown.contains("Container started")

@@ -10,7 +10,7 @@ use crate::manifest::{WAIT, container, pod, status};
 on_both_runtimes!(
     an_image_is_pulled,
     a_secret_opens_a_registry,
-    an_image_that_is_not_there_is_told_of,
+    missing_image_is_reported,
 );
 
 fn with_image(name: &str, image: &str) -> Value {
@@ -61,7 +61,7 @@ fn a_secret_opens_a_registry(cluster: &mut Cluster) {
     cluster.run(&with);
 }
 
-fn an_image_that_is_not_there_is_told_of(cluster: &mut Cluster) {
+fn missing_image_is_reported(cluster: &mut Cluster) {
     let registry = Registry::start();
     registry.push("tests/busybox", "1", &Image::busybox());
     let name = format!("{}/tests/busybox:2", registry.address());

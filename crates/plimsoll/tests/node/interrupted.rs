@@ -10,8 +10,8 @@ use crate::cluster::{Cluster, on_both_runtimes};
 use crate::manifest::{container_id, is_disrupted, pod, sized, status};
 
 on_both_runtimes!(
-    who_was_frozen_to_be_killed_is_not_left_so,
-    what_is_left_of_pods_that_are_gone_is_taken_away,
+    pods_frozen_for_a_kill_are_killed_or_thawed,
+    leftovers_of_removed_pods_are_removed,
 );
 
 /// The cgroup of a burstable pod, frozen as an agent does on cgroup v1 before it kills. Thawed on
@@ -59,7 +59,7 @@ fn burstable(name: &str) -> Value {
     pod(name, &[sized("main", &resources)])
 }
 
-fn who_was_frozen_to_be_killed_is_not_left_so(cluster: &mut Cluster) {
+fn pods_frozen_for_a_kill_are_killed_or_thawed(cluster: &mut Cluster) {
     if cgroup::is_unified() {
         // On cgroup v2 pods are killed with one write, and never frozen.
         return;
@@ -100,7 +100,7 @@ fn who_was_frozen_to_be_killed_is_not_left_so(cluster: &mut Cluster) {
 
 /// An agent that is killed while it makes or ends a pod leaves parts of it, and the pod may be gone from
 /// the API when the next one comes.
-fn what_is_left_of_pods_that_are_gone_is_taken_away(cluster: &mut Cluster) {
+fn leftovers_of_removed_pods_are_removed(cluster: &mut Cluster) {
     let kept = cluster.run(&burstable("kept"));
     cluster.kill();
     let uids = "0f0f0f0f-0000-4000-8000-00000000000";

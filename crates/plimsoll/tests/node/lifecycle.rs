@@ -10,13 +10,13 @@ use crate::manifest::{WAIT, container, pod, status};
 
 on_both_runtimes!(
     readiness_gates_a_pod,
-    a_container_that_is_not_alive_is_started_again,
+    container_with_failing_liveness_probe_is_restarted,
     a_slow_start_is_waited_for,
-    a_container_that_fails_is_held_back,
-    init_containers_go_first_and_sidecars_stay,
+    failing_container_backs_off,
+    init_containers_run_first_and_sidecars_stay,
     hooks_run_around_a_container,
-    who_does_not_stop_is_killed,
-    logs_go_soon_after_their_pod,
+    pod_is_killed_after_its_grace_period,
+    logs_are_removed_soon_after_their_pod,
 );
 
 /// Much earlier than the next run of container garbage collection.
@@ -50,7 +50,7 @@ fn readiness_gates_a_pod(cluster: &mut Cluster) {
     assert_eq!(status(&pod, "main")["restartCount"], 0);
 }
 
-fn a_container_that_is_not_alive_is_started_again(cluster: &mut Cluster) {
+fn container_with_failing_liveness_probe_is_restarted(cluster: &mut Cluster) {
     let serve = "mkdir /www; echo fine > /www/health; exec httpd -f -p 8080 -h /www";
     let mut main = container("main", serve);
     main["livenessProbe"] = json!({
@@ -101,7 +101,7 @@ fn a_slow_start_is_waited_for(cluster: &mut Cluster) {
     assert_eq!(status(&pod, "main")["restartCount"], 0);
 }
 
-fn a_container_that_fails_is_held_back(cluster: &mut Cluster) {
+fn failing_container_backs_off(cluster: &mut Cluster) {
     let failing = container("main", "echo why > /dev/termination-log; exit 3");
     cluster.create(&pod("p", &[failing]));
     let pod = cluster.until_object("pod p", "held back", |pod| {
@@ -127,7 +127,7 @@ fn a_container_that_fails_is_held_back(cluster: &mut Cluster) {
     );
 }
 
-fn init_containers_go_first_and_sidecars_stay(cluster: &mut Cluster) {
+fn init_containers_run_first_and_sidecars_stay(cluster: &mut Cluster) {
     let mount = json!([{ "name": "log", "mountPath": "/log" }]);
     let step = |name: &str, script: &str| {
         let mut step = container(name, script);
@@ -210,7 +210,7 @@ fn hooks_run_around_a_container(cluster: &mut Cluster) {
     cluster.mentions("events --for pod/failing", "FailedPostStartHook");
 }
 
-fn who_does_not_stop_is_killed(cluster: &mut Cluster) {
+fn pod_is_killed_after_its_grace_period(cluster: &mut Cluster) {
     let stubborn = container("main", "trap '' TERM; while true; do sleep 0.1; done");
     cluster.run(&pod("p", &[stubborn]));
     let begun = Instant::now();
@@ -221,7 +221,7 @@ fn who_does_not_stop_is_killed(cluster: &mut Cluster) {
     cluster.mentions("events --for pod/p", "Stopping container main");
 }
 
-fn logs_go_soon_after_their_pod(cluster: &mut Cluster) {
+fn logs_are_removed_soon_after_their_pod(cluster: &mut Cluster) {
     let talks = pod(
         "talks",
         &[container("main", &format!("echo hello; {WAIT}"))],

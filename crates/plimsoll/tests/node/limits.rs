@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, on_both_runtimes};
 use crate::manifest::{container, container_id, pod, sized, status};
 
 on_both_runtimes!(
-    who_takes_too_much_memory_is_killed_inside_its_own_limit,
+    container_above_its_memory_limit_is_oom_killed,
     busy_pods_share_a_cpu_by_their_requests,
     a_cpu_limit_is_kept,
 );
@@ -18,7 +18,7 @@ on_both_runtimes!(
 /// Allocates memory until it is killed.
 const HOG: &str = "dd if=/dev/zero of=/dev/null bs=512M count=1";
 
-fn who_takes_too_much_memory_is_killed_inside_its_own_limit(cluster: &mut Cluster) {
+fn container_above_its_memory_limit_is_oom_killed(cluster: &mut Cluster) {
     let mut hog = container("hog", &format!("echo begins; exec {HOG}"));
     hog["resources"] = json!({ "limits": { "memory": "32Mi" } });
     let neighbour = sized("neighbour", &json!({}));

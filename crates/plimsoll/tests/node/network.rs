@@ -113,7 +113,7 @@ impl Drop for Outside {
 
 #[test]
 #[ignore = "tier: root"]
-fn pods_reach_the_world_outside_as_the_machine() {
+fn pod_traffic_leaves_with_the_nodes_address() {
     let cluster = Cluster::start(Runtime::Embedded);
     let outside = Outside::new();
     cluster.run(&pod("p", &[container("main", WAIT)]));

@@ -287,7 +287,7 @@ fn workload(world: &World) -> Vec<(String, String, String, u64)> {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_slow_network_makes_no_node_unready_and_no_pod_start_again() {
+fn slow_network_affects_neither_node_readiness_nor_pods() {
     let world = World::start();
     let before = workload(&world);
     for (delay, jitter) in [(200, 100), (1000, 100)] {
@@ -309,7 +309,7 @@ fn a_slow_network_makes_no_node_unready_and_no_pod_start_again() {
 
 #[test]
 #[ignore = "tier: root"]
-fn what_is_lost_one_way_costs_the_node_its_readiness_and_nothing_else() {
+fn one_way_partition_makes_the_node_not_ready_and_nothing_else() {
     let world = World::start();
     let before = workload(&world);
     let directions = [(Link::Cut, Link::Fine), (Link::Fine, Link::Cut)];
@@ -342,7 +342,7 @@ fn what_is_lost_one_way_costs_the_node_its_readiness_and_nothing_else() {
 
 #[test]
 #[ignore = "tier: root"]
-fn connections_that_are_dead_without_having_ended_are_given_up() {
+fn dead_connections_are_closed() {
     let world = World::start();
     let before = workload(&world);
     world.up.forget_connections();
@@ -356,7 +356,7 @@ fn connections_that_are_dead_without_having_ended_are_given_up() {
 
 #[test]
 #[ignore = "tier: root"]
-fn an_eviction_while_the_server_is_away_is_reported_when_it_is_back() {
+fn eviction_during_a_server_outage_is_reported_afterwards() {
     let world = World::start();
     let go = world.folder.path().join("go");
     std::fs::create_dir(&go).unwrap();

@@ -31,7 +31,7 @@ fn condition<'a>(pod: &'a Value, kind: &str) -> &'a Value {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_critical_pod_drives_others_away() {
+fn critical_pod_preempts_others() {
     let cluster = with_configuration("", "cpu=2");
     let asking = |name: &str, cpu: &str| {
         pod(
@@ -62,7 +62,7 @@ fn a_critical_pod_drives_others_away() {
 
 #[test]
 #[ignore = "tier: root"]
-fn pods_end_in_order_when_the_machine_is_switched_off() {
+fn pods_end_in_order_during_a_node_shutdown() {
     let cluster = with_configuration(
         "shutdownGracePeriod: 40s\nshutdownGracePeriodCriticalPods: 20s\n",
         "cpu=2",

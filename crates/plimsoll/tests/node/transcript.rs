@@ -120,7 +120,7 @@ fn reads_commands_with_their_output() {
 }
 
 #[test]
-fn masks_what_is_measured_and_nothing_else() {
+fn masks_only_measured_values() {
     let shown = "memory █████████████████████░░░░\n342 Mi of 512 Mi (66%), in 2.3s at -49.9 Mi/s";
     let printed = "memory   ████████████████████████░ 9 Ki of\n512 Mi (1%), in 12s at -5 Mi/s\n";
     assert_eq!(compare(shown, printed), Ok(()));

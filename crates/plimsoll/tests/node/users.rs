@@ -66,7 +66,7 @@ fn owner(path: &Path) -> u32 {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_pod_has_users_of_its_own_and_all_that_other_pods_have() {
+fn pod_with_a_user_namespace_works_like_other_pods() {
     let cluster = Cluster::start(Runtime::Embedded);
     let host = cluster.folder().join("host");
     std::fs::create_dir(&host).unwrap();
@@ -143,7 +143,7 @@ fn a_pod_has_users_of_its_own_and_all_that_other_pods_have() {
 
 #[test]
 #[ignore = "tier: root"]
-fn ids_outlive_the_agent_and_are_given_back() {
+fn id_ranges_survive_the_agent_and_are_released() {
     let mut cluster = Cluster::start(Runtime::Embedded);
     let one = cluster.run(&mapped("one", WAIT));
     let two = cluster.run(&mapped("two", WAIT));
@@ -168,7 +168,7 @@ fn ids_outlive_the_agent_and_are_given_back() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_pod_does_not_run_where_it_cannot_have_its_users() {
+fn pod_is_refused_without_user_namespace_support() {
     let cluster = Cluster::start(Runtime::Embedded);
     let mut wanted = mapped("kernel", WAIT);
     wanted["spec"]["volumes"] = json!([{ "name": "sys", "hostPath": { "path": "/sys/kernel" } }]);

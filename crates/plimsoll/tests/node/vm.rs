@@ -16,9 +16,9 @@ const CASES_VARIABLE: &str = "PLIMSOLL_VM_CASES";
 /// The tests that depend on the kernel's interface. The others do not depend on the cgroup version,
 /// and emulated cpus are slow.
 const CHOSEN: [&str; 7] = [
-    "cgroups::embedded::every_cgroup_holds_what_its_pod_asks_for",
-    "cgroups::embedded::the_kernel_is_told_whom_to_kill_first",
-    "limits::embedded::who_takes_too_much_memory_is_killed_inside_its_own_limit",
+    "cgroups::embedded::every_cgroup_matches_its_pods_resources",
+    "cgroups::embedded::oom_score_adj_follows_qos_class",
+    "limits::embedded::container_above_its_memory_limit_is_oom_killed",
     "adoption::embedded::containers_outlive_an_agent_that_is_killed",
     "lifecycle::embedded::readiness_gates_a_pod",
     "streams::embedded::commands_run_in_containers",
@@ -41,17 +41,17 @@ pub(crate) fn machine() -> Machine {
 
 #[test]
 #[ignore = "tier: vm"]
-fn hostile_containers_of_the_embedded_runtime_are_held_on_cgroup_v2() {
-    hostile_containers_are_held("embedded", machine());
+fn hostile_containers_of_the_embedded_runtime_are_confined_on_cgroup_v2() {
+    hostile_containers_are_confined("embedded", machine());
 }
 
 #[test]
 #[ignore = "tier: vm"]
-fn hostile_containers_of_containerd_are_held_on_cgroup_v2() {
-    hostile_containers_are_held("containerd", machine().containerd().tool("ip"));
+fn hostile_containers_of_containerd_are_confined_on_cgroup_v2() {
+    hostile_containers_are_confined("containerd", machine().containerd().tool("ip"));
 }
 
-fn hostile_containers_are_held(runtime: &str, machine: Machine) {
+fn hostile_containers_are_confined(runtime: &str, machine: Machine) {
     let machine = machine.variable(RUNTIME_VARIABLE, runtime);
     machine.run_own_tests(&["hostile::"], LIMIT).unwrap();
 }

@@ -7,8 +7,8 @@ use crate::manifest::{WAIT, container, pod};
 
 on_both_runtimes!(
     settings_reach_containers,
-    containers_of_a_pod_share_what_they_should,
-    a_container_is_who_it_is_told_to_be,
+    containers_of_a_pod_share_volumes_and_network,
+    container_runs_with_its_security_context,
     a_pod_may_use_the_network_of_its_node,
     pods_reach_each_other,
 );
@@ -95,7 +95,7 @@ fn settings_reach_containers(cluster: &mut Cluster) {
     });
 }
 
-fn containers_of_a_pod_share_what_they_should(cluster: &mut Cluster) {
+fn containers_of_a_pod_share_volumes_and_network(cluster: &mut Cluster) {
     let mounts = json!([
         { "name": "disk", "mountPath": "/disk" },
         { "name": "memory", "mountPath": "/memory" },
@@ -133,7 +133,7 @@ fn containers_of_a_pod_share_what_they_should(cluster: &mut Cluster) {
     );
 }
 
-fn a_container_is_who_it_is_told_to_be(cluster: &mut Cluster) {
+fn container_runs_with_its_security_context(cluster: &mut Cluster) {
     let mut main = container("main", WAIT);
     main["securityContext"] = json!({
         "runAsUser": 1000, "runAsGroup": 3000, "readOnlyRootFilesystem": true,

@@ -196,7 +196,7 @@ fn of_eviction(
     broken
 }
 
-/// Whether less was left than a line that was due asks for.
+/// Whether less was left than a due threshold demands.
 fn is_needed(decision: &DecisionRecord) -> bool {
     let mut lines = decision.lines.iter();
     lines.any(|line| {

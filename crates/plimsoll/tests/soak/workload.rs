@@ -25,7 +25,7 @@ pub(crate) enum Role {
     Calm,
     /// Waits, and does not listen.
     Stubborn,
-    /// Holds memory that it has asked for.
+    /// Holds memory within its request.
     Keeper,
     /// Ends well.
     Finisher,
@@ -204,7 +204,7 @@ fn resources(role: Role, random: &mut Rng) -> Value {
         // Within its request, always.
         Role::Keeper => of_class(classes[random.usize(..2)], "40Mi"),
         Role::Glutton => of_class(QosClass::Guaranteed, "16Mi"),
-        // With a limit it would not be one. One that asks for nothing gets no cpu on a busy machine,
+        // With a limit it would not be one. One without requests gets no cpu on a busy machine,
         // and is slow.
         Role::Hog if random.u8(0..3) > 0 => of_class(QosClass::Burstable, "24Mi"),
         Role::Hog => of_class(QosClass::BestEffort, "24Mi"),

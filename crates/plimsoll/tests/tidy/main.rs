@@ -65,6 +65,21 @@ const BANNED_MODULE_WORDS: [&str; 16] = [
     "who",
 ];
 
+/// Parts of function names, tests included, that stand for an object: the name says pod, caller or
+/// file, and uses a plain verb.
+const BANNED_FUNCTION_WORDS: [&str; 10] = [
+    "anybody",
+    "everybody",
+    "nobody",
+    "somebody",
+    "tells",
+    "told",
+    "who",
+    "whoever",
+    "whom",
+    "whose",
+];
+
 /// Words that log messages and help texts avoid: they name the pod, process or caller instead, and
 /// use plain verbs.
 const BANNED_TEXT: [&str; 23] = [
@@ -289,6 +304,38 @@ fn module_names_use_standard_vocabulary() {
     );
 }
 
+/// The name of the function that a line declares.
+fn declared_function(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let is_keyword = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    let name = after
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()?;
+    let is_declared = after.strip_prefix(name)?.starts_with(['(', '<']);
+    (is_keyword && is_declared && !name.is_empty()).then_some(name)
+}
+
+#[test]
+fn function_names_use_standard_vocabulary() {
+    assert_eq!(
+        declared_function("    pub(crate) async fn ends_at<T>(pod: T) {"),
+        Some("ends_at")
+    );
+    assert_eq!(declared_function("// a fn that ends"), None);
+    let mut found = Vec::new();
+    for (path, text) in rust_files() {
+        for name in text.lines().filter_map(declared_function) {
+            if name
+                .split('_')
+                .any(|word| BANNED_FUNCTION_WORDS.contains(&word))
+            {
+                found.push((path.display().to_string(), name.to_owned()));
+            }
+        }
+    }
+    fail_on_lines("functions whose names do not name the object", &found);
+}
+
 /// The first banned word in a text, ignoring case.
 fn banned_word(text: &str) -> Option<&'static str> {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
@@ -391,7 +438,7 @@ fn help_texts_use_standard_vocabulary() {
 }
 
 #[test]
-fn nothing_is_left_unfinished_or_switched_off() {
+fn nothing_is_unfinished_or_disabled() {
     // Assembled, so that this file does not name what it looks for.
     let banned = [
         ["to", "do!("].concat(),

@@ -25,7 +25,7 @@ const RUN_UP: u32 = 2;
 /// How much lower than the line the signal may be.
 const MARGIN_MIB: i64 = 60;
 
-/// Has a hog take memory until it is dead; answers what came of it and what was not as it should be.
+/// Has a hog take memory until it is dead; returns the outcome and the violations.
 pub(crate) fn feed_hog(
     node: &Node,
     trial: Trial,

@@ -16,7 +16,7 @@ const MIB: usize = 1 << 20;
 const PAGE: usize = 4096;
 /// How often the hog takes a bite.
 const BITE: Duration = Duration::from_millis(10);
-/// How often a keeper wants to run, and how many pages it touches then.
+/// How often a keeper runs, and how many pages it touches then.
 const BEAT: Duration = Duration::from_millis(50);
 const PAGES_PER_BEAT: usize = 512;
 /// A keeper that was kept waiting for less does not note it down.
@@ -73,7 +73,7 @@ pub(crate) fn run(role: Role, words: &Words) -> ! {
 fn take_memory(words: &Words) -> ! {
     // The first process of a container ignores SIGTERM unless it has a handler.
     if words.0.iter().any(|word| word == "--polite") {
-        std::thread::spawn(end_when_told);
+        std::thread::spawn(end_on_sigterm);
     }
     let rate: f64 = words.get("--rate").expect("--rate MIB_PER_SECOND");
     let prefill: i64 = words.get("--prefill-to").expect("--prefill-to MIB_LEFT");
@@ -118,7 +118,7 @@ fn taken(bytes: usize) -> Vec<u8> {
     memory
 }
 
-fn end_when_told() {
+fn end_on_sigterm() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -56,7 +56,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts it and waits until it is ready. Pods of one that was there before go on.
+    /// Starts it and waits until it is ready. Pods of an earlier agent keep running.
     pub(crate) fn start(setup: &Setup) -> Node {
         std::fs::write(CONFIG, configuration(setup)).unwrap();
         let process = launch(setup);

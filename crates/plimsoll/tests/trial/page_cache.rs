@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// How long no pod may be evicted afterwards.
 const CALM: Duration = Duration::from_secs(10);
 
-/// Has the file read; answers what was not as it should be.
+/// Has the file read; returns the violations.
 pub(crate) fn read_much(node: &Node, trial: &Trial) -> Vec<String> {
     // A hole takes no room on disk, and as much in the page cache as anything else.
     File::create(FILE).unwrap().set_len(SIZE).unwrap();
@@ -62,7 +62,7 @@ pub(crate) fn read_much(node: &Node, trial: &Trial) -> Vec<String> {
             .iter()
             .find(|record| !record.decision.evictions.is_empty())
         {
-            Some(record) => problems.extend(what_was_counted(record)),
+            Some(record) => problems.extend(source_problem(record)),
             None => problems.push("no record of the eviction".to_owned()),
         }
     } else if !evicted.is_empty() {
@@ -86,8 +86,8 @@ fn until_pressed() {
     });
 }
 
-/// The record has to say by which signal the pod went, and that the kernel saw no shortage.
-fn what_was_counted(record: &Record) -> Option<String> {
+/// The record must name the signal that the pod was evicted for, and that the kernel saw no shortage.
+fn source_problem(record: &Record) -> Option<String> {
     let sources = &record.decision.memory_sources;
     for source in sources {
         println!(
@@ -97,7 +97,7 @@ fn what_was_counted(record: &Record) -> Option<String> {
             if source.is_used { ", which counts" } else { "" }
         );
     }
-    let says = |name: &str, is_used: bool, is_short: bool| {
+    let has_source = |name: &str, is_used: bool, is_short: bool| {
         sources.iter().any(|source| {
             source.source == name
                 && source.is_used == is_used
@@ -105,6 +105,6 @@ fn what_was_counted(record: &Record) -> Option<String> {
                 && source.would_meet.is_empty() != is_short
         })
     };
-    let is_told = says("workingSet", true, true) && says("memAvailable", false, false);
-    (!is_told).then(|| format!("the record does not name the source: {sources:?}"))
+    let is_named = has_source("workingSet", true, true) && has_source("memAvailable", false, false);
+    (!is_named).then(|| format!("the record does not name the source: {sources:?}"))
 }

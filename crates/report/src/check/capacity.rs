@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capacities_that_are_not_given_stay() {
+    fn unset_capacities_stay() {
         let local = Machine {
             cores: 8,
             memory: Bytes(1 << 34),

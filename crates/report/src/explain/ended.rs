@@ -96,7 +96,7 @@ fn disruption(reason: &str) -> &'static str {
             "Its node got a taint that it does not tolerate, or not for longer."
         }
         "EvictionByEvictionAPI" => {
-            "A client asked for its eviction, as kubectl drain does, and no disruption budget \
+            "A client requested its eviction, as kubectl drain does, and no disruption budget \
              forbade it."
         }
         "DeletionByPodGC" => "Its node is gone.",
@@ -128,7 +128,7 @@ fn rejection(reason: &str) -> String {
             "Its node selector or affinity does not match the node that it was bound to.".to_owned()
         }
         "NodeShutdown" | "Terminated" => "Its node was shutting down.".to_owned(),
-        "NodePorts" => "A port that it wants is taken on its node.".to_owned(),
+        "NodePorts" => "A host port that it requests is in use on its node.".to_owned(),
         _ => match reason.strip_prefix("OutOf") {
             Some(resource) => format!(
                 "When it came, its node had too little {resource} left. It was bound on old \

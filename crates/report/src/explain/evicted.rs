@@ -304,10 +304,10 @@ fn grace(record: &Record, eviction: &EvictionRecord, signal: Option<Signal>) -> 
             let most = record.settings.max_pod_grace_period_seconds;
             let rule = match (is_soft, signal) {
                 (true, _) => {
-                    format!("a soft eviction gives what the pod asks for, {most} s at most")
+                    format!("a soft eviction grants the pod's own period, {most} s at most")
                 }
-                (false, Some(_)) => "that is what a hard eviction gives".to_owned(),
-                (false, None) => "that is what breaking a limit gives".to_owned(),
+                (false, Some(_)) => "the period of a hard eviction".to_owned(),
+                (false, None) => "the period after exceeding a limit".to_owned(),
             };
             format!("{seconds} s: {rule}.")
         }

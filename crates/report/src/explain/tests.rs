@@ -113,7 +113,7 @@ fn snapshot() -> Snapshot {
 }
 
 #[test]
-fn a_pending_pod_is_told_every_node_and_the_nearest_fix() {
+fn pending_pod_lists_every_node_and_the_nearest_fix() {
     let mut found = found("big", Some(pod("big", None, &json!({ "cpu": "3" }))));
     found.snapshot = Some(snapshot());
     found.events = vec![event(
@@ -141,7 +141,7 @@ fn a_pending_pod_is_told_every_node_and_the_nearest_fix() {
 }
 
 #[test]
-fn a_pod_that_asks_for_labels_and_too_much_is_told_both() {
+fn pod_with_missing_labels_and_resources_lists_both() {
     let mut big = pod("big", None, &json!({ "cpu": "30", "memory": "1Gi" }));
     big["spec"]["nodeSelector"] = json!({ "disk": "ssd" });
     let mut found = found("big", Some(big));
@@ -150,7 +150,7 @@ fn a_pod_that_asks_for_labels_and_too_much_is_told_both() {
 }
 
 #[test]
-fn many_nodes_are_put_together_by_what_is_said_of_them() {
+fn nodes_with_equal_reasons_are_grouped() {
     let mut found = found("big", Some(pod("big", None, &json!({ "cpu": "30" }))));
     let names: Vec<String> = (0..40).map(|number| format!("n{number:02}")).collect();
     let nodes = names.iter().map(|name| typed(node(name, "4", &json!({}))));
@@ -269,7 +269,7 @@ fn eviction() -> Record {
 }
 
 #[test]
-fn an_evicted_pod_is_told_the_whole_decision() {
+fn evicted_pod_shows_the_whole_decision() {
     let mut hog = pod("hog", Some("n1"), &json!({ "memory": "100Mi" }));
     hog["status"] = json!({
         "phase": "Failed", "reason": "Evicted",
@@ -326,7 +326,7 @@ const HELD_BY_THE_AGENT: &str = "Evicting pods cannot bring memory.available (60
     for it before 2026-01-01T00:13:00Z.";
 
 #[test]
-fn a_pod_that_was_evicted_in_vain_is_told_what_holds_the_memory() {
+fn eviction_without_effect_names_the_memory_consumer() {
     let mut found = found("hog", None);
     found.records = vec![("n1".to_owned(), eviction_in_vain())];
     let evicted = explained(&found).evicted.unwrap();
@@ -336,7 +336,7 @@ fn a_pod_that_was_evicted_in_vain_is_told_what_holds_the_memory() {
 }
 
 #[test]
-fn a_node_tells_what_holds_the_memory_that_no_pod_holds() {
+fn node_names_the_consumers_of_non_pod_memory() {
     let reading = Reading {
         node: typed(node("n1", "4", &json!({}))),
         pods: Vec::new(),
@@ -356,7 +356,7 @@ fn a_node_tells_what_holds_the_memory_that_no_pod_holds() {
 }
 
 #[test]
-fn a_pod_that_is_gone_is_explained_by_the_record_alone() {
+fn deleted_pod_is_explained_by_its_record_alone() {
     let mut found = found("hog", None);
     found.records = vec![("n1".to_owned(), eviction())];
     let report = explained(&found);
@@ -367,7 +367,7 @@ fn a_pod_that_is_gone_is_explained_by_the_record_alone() {
 }
 
 #[test]
-fn without_a_record_the_message_is_told() {
+fn message_is_shown_without_a_record() {
     let mut hog = pod("hog", Some("n1"), &json!({}));
     hog["status"] = json!({ "phase": "Failed", "reason": "Evicted", "message": "It was low. " });
     let mut found = found("hog", Some(hog));
@@ -376,7 +376,7 @@ fn without_a_record_the_message_is_told() {
 }
 
 #[test]
-fn a_preempted_pod_names_who_came_instead() {
+fn preempted_pod_names_its_preemptor() {
     let mut low = pod("low", Some("n1"), &json!({}));
     low["status"]["conditions"] = json!([{
         "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
@@ -395,7 +395,7 @@ fn a_preempted_pod_names_who_came_instead() {
 }
 
 #[test]
-fn a_pod_that_its_node_did_not_take_is_told_why() {
+fn rejected_pod_shows_the_nodes_reason() {
     let mut late = pod("late", Some("n1"), &json!({}));
     late["status"] = json!({
         "phase": "Failed", "reason": "OutOfcpu",
@@ -406,7 +406,7 @@ fn a_pod_that_its_node_did_not_take_is_told_why() {
 }
 
 #[test]
-fn a_container_that_the_kernel_killed_is_told_its_limit() {
+fn oom_killed_container_shows_its_limit() {
     let mut leaky = pod("leaky", Some("n1"), &json!({}));
     leaky["spec"]["containers"][0]["resources"] = json!({ "limits": { "memory": "64Mi" } });
     let ended = json!({ "terminated": {
@@ -425,7 +425,7 @@ fn a_container_that_the_kernel_killed_is_told_its_limit() {
 }
 
 #[test]
-fn a_pod_on_its_node_says_what_it_waits_for() {
+fn pod_on_its_node_shows_its_waiting_reason() {
     let mut web = pod("web", Some("n1"), &json!({}));
     web["status"] = json!({ "phase": "Pending", "containerStatuses": [{
         "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0,
@@ -436,7 +436,7 @@ fn a_pod_on_its_node_says_what_it_waits_for() {
 }
 
 #[test]
-fn a_node_shows_its_lines_whom_it_would_evict_and_what_it_did() {
+fn node_shows_thresholds_ranking_and_decisions() {
     let mut n1 = node(
         "n1",
         "4",

@@ -164,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_where_their_amounts_end() {
+    fn marks_are_drawn_at_their_amounts() {
         assert_eq!(drawn(&line(), 20), "########|..R...A/S/HL");
     }
 
     #[test]
-    fn what_is_beyond_the_capacity_stands_at_its_end() {
+    fn values_above_the_capacity_are_drawn_at_its_end() {
         let mut line = line();
         line.limits = Some(1000);
         line.in_use = Some(500);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_little_is_seen_and_unknown_capacity_is_not_drawn() {
+    fn small_amounts_are_drawn_and_unknown_capacity_is_not() {
         let mut line = line();
         line.in_use = Some(1);
         line.thresholds.clear();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_drawn_neither_as_free_nor_as_in_use() {
+    fn unknown_usage_is_drawn_as_unknown() {
         let mut line = line();
         line.in_use = None;
         assert_eq!(drawn(&line, 20), "|??????????R???A////L");

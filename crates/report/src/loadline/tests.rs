@@ -140,7 +140,7 @@ fn a_node_on_a_wide_screen() {
 }
 
 #[test]
-fn a_node_that_says_little() {
+fn node_with_little_data() {
     let mut reading = reading();
     reading.config = Err("forbidden".to_owned());
     reading.samples.clear();
@@ -149,7 +149,7 @@ fn a_node_that_says_little() {
 }
 
 #[test]
-fn a_node_behind_its_lines() {
+fn a_node_beyond_its_thresholds() {
     let mut reading = reading();
     let used = 4 * GI - 60 * MI;
     reading.samples = vec![serde_json::from_value(summary(0, used)).unwrap()];
@@ -166,7 +166,7 @@ fn a_node_behind_its_lines() {
 }
 
 #[test]
-fn what_the_node_says_itself_counts_more_than_samples() {
+fn nodes_own_lines_override_samples() {
     let mut reading = reading();
     let lines = json!({ "at": "2026-01-01T00:00:20Z", "items": [{
         "signal": "memory.available", "isHard": true, "gracePeriod": "0s",

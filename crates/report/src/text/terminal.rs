@@ -2,7 +2,7 @@
 
 use super::Colour;
 
-/// The terminal, or what stands in for one.
+/// The terminal, or its replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
     /// In characters.

@@ -102,8 +102,8 @@ fn read_if_there(path: PathBuf) -> io::Result<Option<String>> {
     }
 }
 
-/// Writes in one call, as the kernel wants it, and never makes a file: one that is not there is an
-/// error that says so.
+/// Writes in one call, as the kernel expects, and never creates a file: a missing one is an
+/// error that names it.
 pub(crate) fn write_existing(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write;
     let mut file = fs::OpenOptions::new()

@@ -27,7 +27,7 @@ use super::walk::{each_cgroup, each_pid};
 const KILL: &str = "cgroup.kill";
 
 /// How often the state of the freezer is looked at, one millisecond apart. A process in the middle
-/// of a system call that cannot be interrupted is signalled all the same.
+/// of a system call that cannot be interrupted is signalled nevertheless.
 const FREEZE_POLLS: u32 = 100;
 
 impl Cgroups {
@@ -78,7 +78,7 @@ impl Cgroups {
     }
 }
 
-/// All that it takes to kill everything in a cgroup. Made in advance: to kill asks for
+/// Everything needed to kill all processes of a cgroup. Prepared in advance: a kill allocates
 /// no memory and waits for no lock.
 #[derive(Debug)]
 pub struct KillHandle {

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_tells_of_itself_and_of_its_network() {
+    fn runtime_status_needs_runtime_and_network_conditions() {
         let one = RuntimeStatus {
             conditions: vec![RuntimeCondition::default()],
         };

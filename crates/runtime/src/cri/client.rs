@@ -38,7 +38,7 @@ impl Client {
             let path = Arc::clone(&path);
             async move { Ok::<_, io::Error>(TokioIo::new(UnixStream::connect(path).await?)) }
         });
-        // The name only fills the authority header, which containerd's server wants well-formed.
+        // The name only fills the authority header, which containerd's server needs well-formed.
         let channel = Endpoint::from_static("http://localhost")
             .connect_timeout(CONNECT_TIMEOUT)
             .connect_with_connector_lazy(connect);

@@ -110,7 +110,7 @@ fn version() -> Answer {
 }
 
 #[tokio::test]
-async fn a_missing_socket_is_told_with_its_path() {
+async fn missing_socket_is_reported_with_its_path() {
     let socket = Socket::new();
     let error = socket.client().version().await.unwrap_err();
     let path = socket.path();
@@ -124,7 +124,7 @@ async fn a_missing_socket_is_told_with_its_path() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_comes_back_is_reached_again() {
+async fn restarted_runtime_is_reached_again() {
     let socket = Socket::new();
     let client = socket.client();
     for _ in 0..3 {
@@ -139,7 +139,7 @@ async fn a_runtime_that_comes_back_is_reached_again() {
 }
 
 #[tokio::test]
-async fn a_silent_runtime_is_given_up() {
+async fn call_to_a_hanging_runtime_times_out() {
     let socket = Socket::new();
     let _serving = socket.serve(Answer::Silence);
     let error = socket.client().version().await.unwrap_err();
@@ -151,7 +151,7 @@ async fn a_silent_runtime_is_given_up() {
 }
 
 #[tokio::test]
-async fn what_is_gone_is_not_found_but_can_be_stopped_and_removed() {
+async fn missing_containers_are_not_found_but_can_be_removed() {
     let socket = Socket::new();
     let _serving = socket.serve(Answer::Refusal(5, "an error occurred"));
     let client = socket.client();
@@ -200,7 +200,7 @@ async fn refusals_keep_the_words_of_the_runtime() {
 }
 
 #[tokio::test]
-async fn a_command_that_takes_too_long_is_told_with_its_own_limit() {
+async fn timed_out_command_is_reported_with_its_limit() {
     let socket = Socket::new();
     let _serving = socket.serve(Answer::Refusal(4, "timeout 1s exceeded"));
     let limit = Duration::from_secs(1);
@@ -213,7 +213,7 @@ async fn a_command_that_takes_too_long_is_told_with_its_own_limit() {
 }
 
 #[tokio::test]
-async fn the_cgroup_driver_is_the_runtimes_if_it_tells() {
+async fn cgroup_driver_is_the_runtimes_if_reported() {
     let cases = [
         (Answer::Refusal(12, "unknown method RuntimeConfig"), None),
         (runtime_config(None), None),
@@ -278,7 +278,7 @@ async fn large_answers_are_taken() {
 }
 
 #[tokio::test]
-async fn a_runtime_has_user_namespaces_if_its_default_handler_says_so() {
+async fn user_namespace_support_is_that_of_the_default_handler() {
     let handler = |name: &str, user_namespaces| RuntimeHandler {
         name: name.to_owned(),
         features: Some(RuntimeHandlerFeatures {

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_back_and_nothing_is_left_over() {
+    fn json_files_round_trip_without_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.json");
         assert_eq!(read_json::<Vec<u8>>(&path).unwrap(), None);

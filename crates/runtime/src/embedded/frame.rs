@@ -43,7 +43,7 @@ pub(super) enum Request {
         stdout: bool,
         stderr: bool,
     },
-    /// Open the log anew.
+    /// Reopen the log.
     ReopenLog,
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_read_back_however_they_are_cut() {
+    fn frames_round_trip_in_any_fragments() {
         let long = vec![7; MAX_PAYLOAD + 1];
         let mut bytes = Vec::new();
         write(Kind::Stdin, b"hello", &mut bytes);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn malformed_frames_are_refused() {
         for bytes in [[99, 0, 0, 0, 0], [1, 0xff, 0, 0, 0]] {
             let mut reader = Reader::default();
             reader.push(&bytes);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_leaves_alone_what_it_does_not_mention() {
+    fn update_keeps_unmentioned_resources() {
         let now = LinuxContainerResources {
             cpu_shares: 512,
             cpuset_cpus: "0".to_owned(),

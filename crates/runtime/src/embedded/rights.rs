@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_the_right_no_process_is_made_safer() {
+    fn lowering_oom_score_adj_needs_the_capability() {
         let capabilities = parse_capabilities("Name:\tx\nCapEff:\t000001fffeffffff\n").unwrap();
         let few = Rights {
             capabilities,

@@ -67,7 +67,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn directories_are_made_inside_the_root_whatever_links_say() {
+    fn directories_are_created_inside_the_root_despite_links() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("root");
         std::fs::create_dir_all(root.join("real")).unwrap();

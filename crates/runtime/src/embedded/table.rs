@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_may_be_cut_short_as_long_as_they_are_clear() {
+    fn id_prefixes_are_accepted_while_unambiguous() {
         let all: BTreeMap<String, Arc<u8>> = [("aa1", 1), ("aa2", 2), ("b", 3), ("b4", 4)]
             .map(|(id, value)| (id.to_owned(), Arc::new(value)))
             .into();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_given_once_until_it_is_given_back() {
+    fn name_is_reserved_once_until_it_is_released() {
         let table = Table::default();
         table.reserve("container", "web_0", "a").unwrap();
         table.reserve("container", "web_0", "a").unwrap();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_the_machines_namespaces_has_its_users() {
+    fn user_namespace_excludes_host_namespaces() {
         let good = || ids(65_536, 0, 65_536);
         for change in [
             (|options| options.network = NamespaceMode::Node.into()) as fn(&mut NamespaceOption),

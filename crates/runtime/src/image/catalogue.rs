@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_moves_to_the_image_that_came_last() {
+    fn tag_moves_to_the_image_added_last() {
         let mut catalogue = Catalogue::default();
         let old = image("old", &["app"]);
         let new = image("new", &["app"]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_one_by_one_and_the_image_with_the_last() {
+    fn image_is_removed_with_its_last_name() {
         let mut catalogue = Catalogue::default();
         catalogue.add(image("a", &["x:1", "y:1"]));
         assert!(catalogue.remove_name(&"x:1".parse().unwrap()));

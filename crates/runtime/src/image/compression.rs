@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_is_told_by_the_first_bytes() {
+    fn compression_is_detected_from_the_first_bytes() {
         assert_eq!(check(b"plain"), "plain");
         assert_eq!(check(b""), "");
         assert_eq!(check(&gzip(b"gzip")), "gzip");

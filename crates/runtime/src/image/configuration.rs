@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nulls_are_taken_as_nothing() {
+    fn null_fields_are_absent() {
         let text = br#"{"architecture":"amd64","os":"linux","created":"x","history":[],
             "config":{"Hostname":"","User":"","Env":null,"Cmd":["sh"],"Entrypoint":null,"Volumes":{"/data":{}}},
             "rootfs":{"type":"layers","diff_ids":[]}}"#;

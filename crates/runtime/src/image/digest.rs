@@ -147,7 +147,7 @@ mod tests {
     const EMPTY: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn a_digest_is_read_as_it_is_written() {
+    fn digests_round_trip() {
         assert_eq!(Digest::of(b"").to_string(), EMPTY);
         assert_eq!(EMPTY.parse(), Ok(Digest::of(b"")));
     }

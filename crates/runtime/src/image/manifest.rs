@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_gives_what_runs_here() {
+    fn index_selects_the_manifest_for_the_platform() {
         let index = Index {
             manifests: vec![
                 entry("windows", "windows", "amd64", None),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_tell_what_they_are() {
+    fn document_kind_is_read_from_media_types() {
         let digest = Digest::of(b"");
         let manifest = |config: &str, layer: &str| {
             let text = json!({

@@ -84,7 +84,7 @@ mod tests {
     const HEX: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn names_are_made_whole() {
+    fn image_names_are_normalized() {
         let digest = format!("@sha256:{HEX}");
         for (text, whole) in [
             ("busybox", "docker.io/library/busybox:latest"),

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_is_bounded_by_its_own_size_and_by_what_is_free() {
+    fn image_size_is_bounded_by_its_limit_and_by_free_space() {
         let disk = |available| Disk {
             capacity: 1000,
             available,

@@ -38,7 +38,7 @@ pub enum Error {
 /// One entry of a tar, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path, as it stands in the tar.
+    /// Its path, as in the tar.
     pub path: Vec<u8>,
     /// What it is.
     pub kind: Kind,

@@ -85,7 +85,7 @@ fn clear(top: OwnedFd) -> io::Result<()> {
                 let name = level.name.as_c_str();
                 gone_is_fine(rustix::fs::unlinkat(&current, name, AtFlags::REMOVEDIR))?;
             }
-            // Moved elsewhere meanwhile: go on where the way back is held open.
+            // Moved elsewhere meanwhile: continue in the parent that is held open.
             None => {
                 while levels.last().is_some_and(|level| level.held.is_none()) {
                     levels.pop();

@@ -23,7 +23,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// A new one among others. The store must be locked meanwhile, lest it be swept before it is
+    /// A new one among others. The store must be locked meanwhile, or it may be swept before it is
     /// held.
     pub fn new(among: &Path) -> Result<Workspace, Error> {
         let name = format!("{:016x}", fastrand::u64(..));

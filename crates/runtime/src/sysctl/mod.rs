@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_wait_for_agent_whose_data_directory_is_gone() {
+    fn does_not_wait_for_agent_without_a_data_directory() {
         let machine = Machine::new();
         let (first, second) = (machine.agent("a"), machine.agent("b"));
         first.set(PANIC, "10").unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_value_that_someone_else_has_set() {
+    fn leaves_value_that_another_process_has_set() {
         let machine = Machine::new();
         let agent = machine.agent("a");
         agent.set(PANIC, "10").unwrap();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets_what_was_changed_before_a_reboot() {
+    fn forgets_changes_from_before_a_reboot() {
         let machine = Machine::new();
         let agent = machine.agent("a");
         agent.set(PANIC, "10").unwrap();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_written() {
+    fn only_changed_sysctls_are_written() {
         let (dir, sysctls) = machine();
         fs::write(dir.path().join("proc/sys/kernel/panic"), "0\n").unwrap();
         assert_eq!(apply(&sysctls, Behavior::Modify).unwrap(), ["kernel/panic"]);

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use super::scan::Scope;
 use super::wire::{Request, Step, Taken};
 
-/// How much longer than it may take a step is waited for. A file system that does not answer by then
-/// keeps the process waiting, for ever perhaps.
+/// How long to wait for a step beyond its time. A file system that does not answer in that time
+/// keeps the process waiting, perhaps forever.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many processes may wait for such file systems. Beyond, nothing is walked over.
 const MOST_STUCK: usize = 4;

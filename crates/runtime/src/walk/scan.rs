@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_the_sum_of_its_inodes_however_small_the_steps() {
+    fn tree_is_the_sum_of_its_inodes_for_any_step_size() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         fs::create_dir_all(root.join("a/b")).unwrap();
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_moved_away_does_not_lead_out_of_the_tree() {
+    fn moved_directory_does_not_lead_out_of_the_tree() {
         let dir = tempfile::tempdir().unwrap();
         let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
         fs::create_dir(&inside).unwrap();

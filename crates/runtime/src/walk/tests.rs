@@ -22,7 +22,7 @@ const MEMORY: u64 = 64 << 20;
 /// What they may take of the process that has them done.
 const OWN: u64 = 8 << 20;
 
-/// This very program is the process that walks, when it is asked to run this test.
+/// This very program is the process that walks, when started for this test.
 const CHILD: &str = "walk::tests::child_main";
 
 #[test]
@@ -76,7 +76,7 @@ fn make_files(directory: &Path, count: u32) {
 }
 
 #[test]
-fn a_walk_by_a_process_finds_what_one_by_the_caller_does() {
+fn walk_in_a_child_process_matches_one_in_the_caller() {
     let folder = tempfile::tempdir().unwrap();
     make_files(folder.path(), 500);
     fs::write(folder.path().join("large"), vec![1; 100_000]).unwrap();
@@ -109,7 +109,7 @@ fn a_walk_by_a_process_finds_what_one_by_the_caller_does() {
 }
 
 #[test]
-fn a_process_that_ends_is_started_again_and_the_walk_begins_anew() {
+fn walk_restarts_when_its_process_ends() {
     let folder = tempfile::tempdir().unwrap();
     make_files(folder.path(), 300);
     let pids = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -141,7 +141,7 @@ fn a_process_that_ends_is_started_again_and_the_walk_begins_anew() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_directory_that_does_not_answer_holds_up_no_other() {
+fn hanging_directory_does_not_block_others() {
     let folder = tempfile::tempdir().unwrap();
     let (hanging, other) = (folder.path().join("hanging"), folder.path().join("other"));
     fs::create_dir(&hanging).unwrap();
@@ -157,7 +157,7 @@ fn a_directory_that_does_not_answer_holds_up_no_other() {
     rustix::mount::mount("hangs", &hanging, "fuse", flags, &*data).unwrap();
     let walker = apart();
     let begun = Instant::now();
-    // Nothing reads what it is asked.
+    // No process answers its requests.
     for _ in 0..4 {
         let mut walk = walker.begin(&hanging, Scope::Tree);
         let mut budget = 10;
@@ -233,7 +233,7 @@ fn grown(walker: &Walker, path: &Path, held: impl Fn() -> u64) -> (u64, Option<U
 
 #[test]
 #[ignore = "tier: root"]
-fn a_million_files_take_no_memory_of_the_process_that_has_them_walked_over() {
+fn walk_of_a_million_files_uses_no_memory_of_the_caller() {
     let files: u32 = if slowness() == 1 { 1_000_000 } else { 200_000 };
     let folder = tempfile::tempdir().unwrap();
     let (image, at) = (folder.path().join("image"), folder.path().join("mounted"));
@@ -242,7 +242,7 @@ fn a_million_files_take_no_memory_of_the_process_that_has_them_walked_over() {
     let path = at.join("volume");
     fs::create_dir(&path).unwrap();
     make_files(&path, files);
-    // Mounted anew, nothing of it is in memory, where it is the memory of the process that made it.
+    // After a new mount nothing of it is in memory, which else belongs to the process that made it.
     unmount_below(folder.path());
     let mut mount = std::process::Command::new("mount");
     mount

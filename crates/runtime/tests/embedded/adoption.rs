@@ -249,7 +249,7 @@ pub(crate) async fn the_end_of_a_container_is_noted_while_no_agent_runs(scene: &
     assert!(log.ends_with(" stdout F bye\n"), "{log}");
 }
 
-pub(crate) async fn a_container_whose_monitor_dies_has_ended(scene: &mut Scene) {
+pub(crate) async fn container_ends_when_its_monitor_dies(scene: &mut Scene) {
     let pod = scene.pod();
     let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let id = scene
@@ -307,7 +307,7 @@ fn is_helper_of(pid: i32, root: &Path) -> bool {
     links.any(|link| link.starts_with(root))
 }
 
-pub(crate) async fn half_made_things_are_removed(scene: &mut Scene) {
+pub(crate) async fn incomplete_containers_are_removed(scene: &mut Scene) {
     let pod = scene.pod();
     let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();
     let id = scene

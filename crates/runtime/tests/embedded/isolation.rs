@@ -211,7 +211,7 @@ fn mount_tmpfs(path: &Path) {
     mount("tmpfs", path, "tmpfs", MountFlags::empty(), None).unwrap();
 }
 
-pub(crate) async fn mounts_of_the_machine_are_seen_only_where_asked_for(scene: &mut Scene) {
+pub(crate) async fn host_mounts_are_visible_only_with_propagation(scene: &mut Scene) {
     let shared = SharedMount::new(scene.dir.path().join("shared"));
     let pod = scene.pod();
     let sandbox = scene.runtime().run_pod_sandbox(&pod, "").await.unwrap();

@@ -68,14 +68,14 @@ fn main() -> ExitCode {
             a_killed_agent_leaves_everything_running,
             an_agent_may_be_killed_at_any_moment,
             the_end_of_a_container_is_noted_while_no_agent_runs,
-            a_container_whose_monitor_dies_has_ended,
+            container_ends_when_its_monitor_dies,
             a_helper_that_dies_is_replaced,
-            half_made_things_are_removed,
+            incomplete_containers_are_removed,
             a_directory_has_one_runtime_at_a_time;
         isolation:
             processes_stand_in_their_cgroups,
             disks_of_the_machine_cannot_be_read,
-            mounts_of_the_machine_are_seen_only_where_asked_for,
+            host_mounts_are_visible_only_with_propagation,
             the_first_process_of_a_shared_pod_leads_nowhere,
             a_container_may_join_the_processes_of_another,
             many_pods_start_and_end_at_once,
@@ -85,10 +85,10 @@ fn main() -> ExitCode {
             a_command_has_three_streams,
             a_command_with_a_terminal_knows_its_size,
             hanging_up_kills_the_command,
-            a_command_that_cannot_be_found_says_so,
-            input_ends_with_the_first_who_attached,
+            missing_command_is_reported,
+            stdin_once_closes_stdin_after_the_first_attach,
             many_attach_to_one_terminal,
-            who_does_not_read_holds_nobody_up;
+            slow_reader_does_not_block_other_readers;
         network:
             pods_reach_each_other_and_the_machine_reaches_them,
             addresses_are_given_back,

@@ -121,7 +121,7 @@ pub(crate) async fn hanging_up_kills_the_command(scene: &mut Scene) {
     }
 }
 
-pub(crate) async fn a_command_that_cannot_be_found_says_so(scene: &mut Scene) {
+pub(crate) async fn missing_command_is_reported(scene: &mut Scene) {
     let id = container(scene, shell("main", "exec sleep 1000")).await;
     let command = vec!["no-such-tool".to_owned()];
     let refused = scene
@@ -143,7 +143,7 @@ fn attach(id: &str, tty: bool) -> AttachRequest {
     }
 }
 
-pub(crate) async fn input_ends_with_the_first_who_attached(scene: &mut Scene) {
+pub(crate) async fn stdin_once_closes_stdin_after_the_first_attach(scene: &mut Scene) {
     let mut config = shell("main", "cat; echo done >&2");
     config.stdin = true;
     config.stdin_once = true;
@@ -191,7 +191,7 @@ pub(crate) async fn many_attach_to_one_terminal(scene: &mut Scene) {
         .unwrap();
 }
 
-pub(crate) async fn who_does_not_read_holds_nobody_up(scene: &mut Scene) {
+pub(crate) async fn slow_reader_does_not_block_other_readers(scene: &mut Scene) {
     let line = "i=0; while [ $i -lt 4000 ]; do echo $i; i=$((i+1)); done; \
                 dd if=/dev/zero bs=1024 count=2048 2>/dev/null; echo; echo end";
     let mut config = shell("main", &format!("read go; {line}"));

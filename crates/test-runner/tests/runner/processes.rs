@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::bench::{Bench, is_alive, until};
 
 #[test]
-fn a_test_that_hangs_is_ended_with_its_children_and_says_where_it_was() {
+fn hanging_test_is_killed_with_its_children_and_a_backtrace() {
     let bench = Bench::new();
     let ran = bench.run("--timeout 3 bad::hangs good");
     assert_eq!(ran.code, 1, "{}", ran.text);
@@ -39,7 +39,7 @@ fn leftover_processes_are_ended_and_reported() {
 }
 
 #[test]
-fn a_runner_that_is_stopped_ends_what_it_started() {
+fn stopped_runner_ends_its_children() {
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
         let bench = Bench::new();
         let mut runner = bench.start("bad::hangs --busy");

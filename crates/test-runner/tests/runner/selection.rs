@@ -54,7 +54,7 @@ fn a_filter_that_matches_nothing_is_an_error() {
 }
 
 #[test]
-fn options_that_are_not_known_are_an_error() {
+fn unknown_options_are_an_error() {
     let bench = Bench::new();
     let ran = bench.run("--forever");
     assert_eq!(ran.code, 2, "{}", ran.text);

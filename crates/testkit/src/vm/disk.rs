@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_read_from_what_ldd_prints() {
+    fn libraries_are_read_from_the_output_of_ldd() {
         let listing = "\tlinux-vdso.so.1 (0x00007ffd)\n\
             \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f0a)\n\
             \t/lib64/ld-linux-x86-64.so.2 (0x00007f0b)\n";
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_comes_with_all_that_is_in_it() {
+    fn folder_is_copied_with_its_contents() {
         let host = tempfile::tempdir().unwrap();
         fs::create_dir(host.path().join("below")).unwrap();
         let script = host.path().join("below/script");

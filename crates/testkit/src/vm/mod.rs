@@ -58,8 +58,8 @@ const SLOWNESS: u32 = 10;
 /// How much longer things may take here than they usually do: 1, and more in a [`Machine`].
 /// Deadlines of tests are multiplied by it.
 pub fn slowness() -> u32 {
-    let told = std::env::var(SLOWNESS_VARIABLE).ok();
-    told.and_then(|told| told.parse().ok()).unwrap_or(1)
+    let value = std::env::var(SLOWNESS_VARIABLE).ok();
+    value.and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// Names a `plimsoll` to run in machines instead of the one that was built with the test. A release

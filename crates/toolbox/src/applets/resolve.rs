@@ -239,7 +239,7 @@ fn number(message: &[u8], at: usize) -> Option<u16> {
 }
 
 fn record(message: &[u8], mut at: usize) -> Option<(Record<'_>, usize)> {
-    // The name: labels up to an empty one, or to a pointer to where it goes on.
+    // The name: labels up to an empty one, or to a pointer to its remainder.
     loop {
         let length = *message.get(at)?;
         match length {
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn search_list_goes_first_for_names_with_few_dots() {
+    fn search_list_is_tried_first_for_names_with_few_dots() {
         let text = "search a.svc.cluster.local svc.cluster.local # two\nnameserver 10.96.0.10\n\
                     nameserver fd00::1\nnameserver wrong\noptions ndots:5 timeout:1\n";
         let config = Config::parse(text);

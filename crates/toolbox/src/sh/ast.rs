@@ -13,7 +13,7 @@ pub(super) struct Word {
 pub(super) enum Part {
     /// Outside of quotes: may be a pattern or begin with a tilde.
     Literal(Vec<u8>),
-    /// From quotes or behind a backslash. Empty for `''`, which makes a field all the same.
+    /// From quotes or behind a backslash. Empty for `''`, which still makes a field.
     Quoted(Vec<u8>),
     Expansion {
         expansion: Expansion,

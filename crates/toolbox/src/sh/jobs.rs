@@ -11,7 +11,7 @@ use crate::sys::{self, Ended};
 /// The most that a command substitution may print. No command line takes more than 2 MiB.
 const MAX_OUTPUT: u64 = 64 << 20;
 
-/// From so many on, children that have ended are forgotten, though `wait` may still ask for them.
+/// Above this count, exited children are forgotten, though `wait` may still name them.
 const MAX_JOBS: usize = 1000;
 
 /// Signals of which the death of a command is not worth a message.

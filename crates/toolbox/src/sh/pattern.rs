@@ -23,7 +23,7 @@ pub(super) fn is_pattern(symbols: &[Symbol]) -> bool {
 
 pub(super) fn matches(pattern: &[Symbol], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on if what follows the last star does not match.
+    // Where to continue if the part after the last star does not match.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         let rest = text.get(t..).unwrap_or_default();

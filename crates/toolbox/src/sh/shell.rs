@@ -14,7 +14,7 @@ use crate::sys::{self, Ended};
 pub(super) enum Flow {
     /// Leaves that many loops.
     Break(usize),
-    /// Leaves all but one of that many loops and goes on with that one.
+    /// Leaves all but one of that many loops and continues that one.
     Continue(usize),
     /// Leaves a function or a sourced file.
     Return,
@@ -60,7 +60,7 @@ pub(super) struct Shell {
     pub(super) jobs: BTreeMap<i32, Option<Ended>>,
     /// What `local` has hidden, per function that is being executed.
     pub(super) locals: Vec<Vec<Hidden>>,
-    /// Where `getopts` goes on: the index of the argument, and the place in it.
+    /// Where `getopts` continues: the index of the argument, and the place in it.
     pub(super) option_place: (usize, usize),
     /// Loops around the current command in the current function.
     pub(super) loops: usize,

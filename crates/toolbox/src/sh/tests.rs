@@ -87,7 +87,7 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn unfinished_scripts_ask_for_more() {
+fn unfinished_scripts_are_incomplete() {
     for text in [
         "if x",
         "while x; do",

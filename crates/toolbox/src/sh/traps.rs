@@ -73,7 +73,7 @@ impl Shell {
         Ok(())
     }
 
-    /// A subshell starts without traps, but goes on to ignore what was ignored.
+    /// A subshell starts without traps, but keeps ignoring the ignored signals.
     pub(super) fn reset_traps(&mut self) {
         let all = std::mem::take(&mut self.traps.actions);
         for (signal, action) in all {

@@ -43,7 +43,7 @@ fn takes_memory_at_the_rate_and_no_more_than_the_limit() {
 }
 
 #[test]
-fn ends_at_the_limit_if_asked_to() {
+fn ends_at_the_limit_with_exit() {
     let toolbox = Toolbox::new();
     let text = toolbox.print(&["hog", "--rate=1Gi", "--limit=8Mi", "--exit"]);
     assert!(text.ends_with("holding 8.0 Mi\n"), "{text}");

@@ -441,7 +441,7 @@ fn dash() -> Option<&'static Path> {
 }
 
 #[test]
-fn scripts_do_what_they_do_in_other_shells() {
+fn scripts_behave_as_in_dash() {
     let mut failures = Vec::new();
     for (script, expected, status) in SCRIPTS {
         let toolbox = Toolbox::new();

@@ -59,7 +59,7 @@ fn system_tar(work: &Path, args: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn archives_go_to_the_system_tar_and_back() {
+fn archives_are_compatible_with_the_system_tar() {
     let toolbox = Toolbox::new();
     let work = toolbox.work();
     fill(&work.join("tree"));
@@ -93,7 +93,7 @@ fn archives_go_to_the_system_tar_and_back() {
 }
 
 #[test]
-fn unpacks_as_kubectl_asks_for() {
+fn unpacks_with_the_flags_of_kubectl_cp() {
     let toolbox = Toolbox::new();
     let work = toolbox.work();
     write(&work.join("src/a/b"), "x");

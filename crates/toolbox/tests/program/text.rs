@@ -100,7 +100,7 @@ fn sleep_takes_fractions() {
 }
 
 #[test]
-fn tail_follows_what_is_appended_and_files_that_are_replaced() {
+fn tail_follows_appended_lines_and_replaced_files() {
     let toolbox = Toolbox::new();
     let file = toolbox.work().join("log");
     write(&file, "old\nlast\n");

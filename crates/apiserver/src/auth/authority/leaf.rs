@@ -39,7 +39,7 @@ pub struct Term {
 }
 
 impl Term {
-    /// When it is to be made anew, unless the clock is set.
+    /// When to renew it, unless the clock is set.
     pub fn due(self) -> Timestamp {
         Timestamp::from_secs(self.due)
     }

@@ -279,7 +279,7 @@ fn field_requirements(selector: &FieldSelectorAttributes) -> Selector {
     found
 }
 
-/// No authorizer here uses labels; errors in them are reported all the same.
+/// No authorizer here uses labels; errors in them are still reported.
 fn ignored_labels(requested: &ResourceAttributes) -> Option<String> {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
     let selector = requested.label_selector.as_ref()?;

@@ -241,8 +241,8 @@ fn impersonate_verb_allows_users_groups_and_service_accounts() {
         "system:authenticated",
     ];
     assert_eq!(acting.groups, groups);
-    let nobody = act_as(&authorizer, &alice, &User::new("system:anonymous", &[])).unwrap();
-    assert_eq!(nobody.groups, ["system:unauthenticated"]);
+    let anonymous = act_as(&authorizer, &alice, &User::new("system:anonymous", &[])).unwrap();
+    assert_eq!(anonymous.groups, ["system:unauthenticated"]);
     // The legacy verb treats a node like any other user.
     let node = act_as(&authorizer, &alice, &User::new("system:node:n1", &[])).unwrap();
     assert_eq!(node.groups, ["system:authenticated"]);
@@ -290,17 +290,17 @@ fn constrained_impersonation_allows_one_type_of_user_and_request() {
     };
     let node = user("system:node:n1");
     let account = user("system:serviceaccount:ns:web");
-    let everybody = "system:authenticated".to_owned();
-    assert_eq!(groups("users", &user("bob")), Ok(everybody.clone()));
+    let authenticated = "system:authenticated".to_owned();
+    assert_eq!(groups("users", &user("bob")), Ok(authenticated.clone()));
     assert_eq!(
         groups("users", &User::new("bob", &["x"])),
-        Ok(format!("x,{everybody}"))
+        Ok(format!("x,{authenticated}"))
     );
     assert_eq!(
         groups("nodes", &node),
-        Ok(format!("system:nodes,{everybody}"))
+        Ok(format!("system:nodes,{authenticated}"))
     );
-    let accounts = format!("system:serviceaccounts,system:serviceaccounts:ns,{everybody}");
+    let accounts = format!("system:serviceaccounts,system:serviceaccounts:ns,{authenticated}");
     assert_eq!(groups("accounts", &account), Ok(accounts));
     assert!(groups("users", &node).is_err());
     assert!(groups("users", &account).is_err());

@@ -92,7 +92,7 @@ fn allows(rule: Value, attributes: &Attributes<'_>) -> bool {
 }
 
 #[test]
-fn rule_allows_only_what_it_names() {
+fn rule_allows_only_its_resources_and_verbs() {
     let rule = |resources: Value| {
         json!({"apiGroups": ["apps"], "resources": resources,
         "verbs": ["get"]})
@@ -662,7 +662,7 @@ impl World {
 }
 
 #[test]
-fn reconciling_adds_what_is_missing_and_keeps_what_was_added() {
+fn reconciling_adds_missing_rules_and_keeps_added_ones() {
     let standard = Standard::new();
     let mut world = World::default();
     let changes = reconcile(&standard, &world);

@@ -51,7 +51,7 @@ pub struct Output {
     pub format: Format,
     /// The transformation of the object.
     pub transform: Option<(Transform, MetaVersion)>,
-    /// Whether the media type asks for line breaks and indentation.
+    /// Whether the media type requests line breaks and indentation.
     pub is_pretty: bool,
 }
 
@@ -223,7 +223,7 @@ pub fn is_pretty(pretty: Option<&str>, user_agent: &str) -> bool {
     }
 }
 
-/// Reads the `Content-Type` of an object, empty when there is none; that is taken for JSON.
+/// Reads the `Content-Type` of an object, empty when there is none, which means JSON.
 pub fn body_format(content_type: &str) -> Result<BodyFormat, UnsupportedMediaType> {
     match media_type(content_type).as_str() {
         "application/json" => Ok(BodyFormat::Json),

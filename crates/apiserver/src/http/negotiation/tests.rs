@@ -99,7 +99,7 @@ fn aggregated_discovery_is_found_after_other_media_types() {
 }
 
 #[test]
-fn bodies_are_json_unless_they_say_otherwise() {
+fn bodies_are_json_without_a_content_type() {
     assert_eq!(body_format(""), Ok(BodyFormat::Json));
     assert_eq!(
         body_format("Application/JSON; charset=utf-8"),

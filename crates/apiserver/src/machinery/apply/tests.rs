@@ -103,7 +103,7 @@ fn excess_updaters_are_merged_into_ancient_changes() {
 }
 
 #[test]
-fn kubectl_takes_over_what_client_side_apply_wrote() {
+fn kubectl_takes_over_client_side_applied_fields() {
     let mut live = config_map(json!({"a": "1"}));
     live["metadata"]["annotations"] = json!({
         "kubectl.kubernetes.io/last-applied-configuration": config_map(json!({"a": "1"})).to_string(),

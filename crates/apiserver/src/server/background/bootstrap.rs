@@ -22,7 +22,7 @@ use crate::server::request::call::{key, time_text};
 use crate::server::request::respond;
 use crate::store::{self, Outcome, Txn};
 
-/// An etcd that elects a leader, or starts with this server, is available by then.
+/// An etcd that elects a leader, or starts with this server, is available within this time.
 const AVAILABLE_WITHIN: Duration = Duration::from_secs(30);
 
 const RETRY_AFTER: Duration = Duration::from_millis(500);

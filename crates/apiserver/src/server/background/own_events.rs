@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_no_object_can_have_make_an_event_all_the_same() {
+    fn event_is_made_for_invalid_keys() {
         let long = format!("default/{}", "ä".repeat(1000));
         for (kind, key) in [
             ("Pod", "no-namespace"),

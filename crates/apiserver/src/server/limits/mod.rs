@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn released_seat_goes_to_a_waiting_request() {
+    async fn released_seat_is_given_to_a_waiting_request() {
         let (limits, user) = (limits(1, 1), User::new("a", &[]));
         let seat = enter(&limits, RequestKind::Read, &user).await.unwrap();
         let waiting = enter(&limits, RequestKind::Read, &user);

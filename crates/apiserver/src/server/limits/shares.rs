@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn next_seat_goes_to_the_user_with_the_fewest() {
+    fn next_seat_is_given_to_the_user_with_the_fewest() {
         let mut shares = shares(2, 2);
         for ticket in ["a1", "a2", "a3", "a4"] {
             ask(&mut shares, "a", ticket);

@@ -1,7 +1,7 @@
-//! Threads for those who have to get through.
+//! Threads for callers that must be served under load.
 //!
-//! Tasks wait for a thread in the order in which they become ready, whoever they are for: a client
-//! with a thousand requests under way has a thousand tasks in front of everybody else's. So
+//! Tasks wait for a thread in the order in which they become ready, for any caller: a client
+//! with a thousand requests under way has a thousand tasks in front of all others. So
 //! handshakes, and the connections of administrators, nodes and the control plane, have threads of
 //! their own, and the kernel shares the cores between these and the others.
 

@@ -68,7 +68,7 @@ pub(super) struct Batch {
     pub(super) bytes: usize,
     /// By how many bytes the staged changes grow the stored data.
     pub(super) growth: i64,
-    /// When the batch was begun, in milliseconds since 1970.
+    /// When the batch began, in milliseconds since 1970.
     pub(super) now: u64,
 }
 

@@ -183,7 +183,7 @@ impl Shared {
     /// Closes the database and reopens it, since it refuses everything after a failed
     /// operation.
     ///
-    /// With `reload` the file's content counts: commits that failed and took place all the same
+    /// With `reload` the file's content counts: commits that were reported as failed but took place
     /// become visible, and are returned for publishing. Otherwise the visible state stays.
     pub(super) fn reopen(&self, because: &Error, reload: bool) -> Result<Vec<Change>, Error> {
         let mut state = self.write();

@@ -1,7 +1,7 @@
 //! Room on the disk, and what is refused when there is none.
 //!
 //! Two things can run out: the disk, and the quota. From then on writes that need more room are
-//! refused, and those that need no more go on: deletes, updates that do not grow, and what is marked as
+//! refused, and the others still work: deletes, updates that do not grow, and what is marked as
 //! urgent. The room that a delete needs on a full disk is kept in a file beside the store, whose only
 //! purpose is to be emptied then. It is filled again as soon as the disk has room, which ends the
 //! alarm.

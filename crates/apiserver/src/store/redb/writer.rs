@@ -4,7 +4,7 @@
 //! While a commit is under way the next batch gathers in the queue; the busier the store, the
 //! larger the batches.
 //!
-//! If it panics it goes on with the file opened anew. Callers whose transactions it had taken get an
+//! After a panic it continues with the file reopened. Callers whose transactions it had taken get an
 //! error, as after a commit that failed: none hangs, and none got an answer for what is not stored.
 
 use std::cell::OnceCell;
@@ -34,16 +34,16 @@ use super::space::{Alarm, Reserve, Space};
 /// Transactions in one commit.
 const MAX_BATCH: usize = 1024;
 
-/// Bytes in one commit; a larger batch would make everybody wait for the disk.
+/// Bytes in one commit; a larger batch would make all callers wait for the disk.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 
-/// How often expiry and compaction are looked after.
+/// How often expiry and compaction run.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Rows removed along with a commit of writers, who wait for it.
+/// Rows removed along with a commit that callers wait for.
 const GARBAGE_PER_COMMIT: usize = 256;
 
-/// Rows removed in a commit of its own, when nobody waits.
+/// Rows removed in a separate commit, when no caller waits.
 const GARBAGE_WHEN_IDLE: usize = 4096;
 
 /// How long a full disk is left alone: every attempt reads the whole file again.
@@ -55,7 +55,7 @@ const EXPIRED_PER_COMMIT: usize = 1024;
 /// What the writer is called in health checks and errors.
 pub(super) const WRITER: &str = "store-writer";
 
-/// What the writer is asked for.
+/// A job for the writer.
 #[derive(Debug)]
 pub(super) enum Job {
     Txn(Txn, oneshot::Sender<Result<Reply, Error>>),
@@ -145,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Serves a job and what has gathered behind it. Whether the store goes on.
+    /// Serves a job and what has gathered behind it. Returns whether the store continues.
     fn serve(&mut self, first: Job) -> bool {
         // Opening the file again can reveal changes, so it comes before anything is compared.
         let mut result = self.get_ready();
@@ -398,7 +398,7 @@ impl Writer {
         }
     }
 
-    /// What time alone asks for: expiry, compaction, another try at a file that was down.
+    /// Periodic work: expiry, compaction, another try at a file that was down.
     fn tick(&mut self) {
         self.mind_space();
         if self.get_ready().is_err() {

@@ -19,7 +19,7 @@ use super::identity::Identity;
 use super::server::{Error, Server};
 use super::{FOREGROUND, ORPHAN, has_finalizer};
 
-/// How many objects are looked at at the same time, in each of the two ways.
+/// Objects processed concurrently, in each of the two ways.
 const WORKERS: usize = 20;
 /// How long the watches may take to list everything before work begins.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
@@ -99,7 +99,7 @@ impl Collector {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Watches every kind there is, and none that there was; answers whether any is known.
+    /// Watches every kind that exists, and no removed one; returns whether any is known.
     async fn watch_all(
         self: &Arc<Self>,
         informers: &Informers,
@@ -320,7 +320,7 @@ impl Collector {
         }
     }
 
-    /// Lets an owner go when nothing blocks it any more; looks at what does otherwise.
+    /// Deletes an owner when nothing blocks it any more; else processes the blocking dependents.
     async fn delete_dependents(&self, owner: &Identity) -> Result<(), Error> {
         let blocking = self.graph().blocking_dependents(&owner.uid);
         if blocking.is_empty() {

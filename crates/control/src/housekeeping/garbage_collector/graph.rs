@@ -101,7 +101,7 @@ impl Graph {
     }
 
     /// An owner that others have referred to is seen for the first time. Dependents that refer to
-    /// it by other names are looked at again.
+    /// it by other names are checked again.
     fn add_virtual(&mut self, identity: Identity, todos: &mut Vec<Todo>) {
         let dependents = self.dependents(&identity.uid);
         let Some(node) = self.nodes.get_mut(&identity.uid) else {
@@ -153,7 +153,7 @@ impl Graph {
     }
 
     /// Adds the object to the dependents of its owners. If it may refer to one of them wrongly, it
-    /// is looked at itself.
+    /// is checked itself.
     fn add_to_owners(&mut self, uid: &str, owners: &[OwnerReference], todos: &mut Vec<Todo>) {
         let Some(node) = self.nodes.get(uid).cloned() else {
             return;

@@ -1,7 +1,7 @@
 //! The garbage collector: objects go when all their owners are gone.
 //!
 //! Watches report the metadata of every object of every kind that can be deleted, and a graph of
-//! owners and dependents is kept of it. The graph only says what to look at; before anything is
+//! owners and dependents is kept of it. The graph only says what to check; before anything is
 //! deleted, the object and each of its owners are read from the server. Three ways of
 //! deleting an owner:
 //! - *background*: the owner goes at once, its dependents when the watch reports it,

@@ -236,7 +236,7 @@ async fn owner_in_another_namespace_is_ignored_with_event() {
     settle().await;
     assert!(
         !is_gone(&cluster, "configmaps", "of-node"),
-        "the cluster's owners are everybody's"
+        "cluster-scoped owners may own objects of any namespace"
     );
     stop.cancel();
 }

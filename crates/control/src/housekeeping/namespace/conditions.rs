@@ -101,7 +101,7 @@ impl Progress {
         ]
     }
 
-    /// Brings the conditions up to date; answers whether any changed.
+    /// Brings the conditions up to date; returns whether any changed.
     pub(super) fn write_conditions(&self, status: &mut NamespaceStatus, now: Timestamp) -> bool {
         let mut is_changed = false;
         let known = status.conditions.get_or_insert_default();
@@ -172,14 +172,14 @@ fn sorted(texts: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
 
-    fn told(progress: &Progress, status: &mut NamespaceStatus) -> Vec<(String, String, String)> {
+    fn written(progress: &Progress, status: &mut NamespaceStatus) -> Vec<(String, String, String)> {
         progress.write_conditions(status, Timestamp::from_secs(0));
         let conditions = status.conditions.iter().flatten();
-        let told = conditions.map(|c| {
+        let rows = conditions.map(|c| {
             let text = |field: &Option<String>| field.clone().unwrap_or_default();
             (c.status.clone(), text(&c.reason), text(&c.message))
         });
-        told.collect()
+        rows.collect()
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             finalizers: [("kept".to_owned(), 3)].into(),
         };
         let mut status = NamespaceStatus::default();
-        let conditions = told(&progress, &mut status);
+        let conditions = written(&progress, &mut status);
         let messages: Vec<&str> = conditions.iter().map(|(_, _, m)| m.as_str()).collect();
         assert_eq!(
             messages,
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_written_and_times_stay_with_the_status() {
+    fn only_changed_conditions_are_written_and_keep_their_times() {
         let mut status = NamespaceStatus::default();
         let fine = Progress::default();
         assert!(fine.write_conditions(&mut status, Timestamp::from_secs(0)));

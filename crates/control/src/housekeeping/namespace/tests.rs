@@ -69,7 +69,7 @@ async fn deleted_namespace_is_emptied_and_finalized() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_go_first_and_everything_else_waits_for_them() {
+async fn pods_are_deleted_before_all_other_objects() {
     let cluster = populated();
     let mut pod = object("v1", "Pod", "going");
     pod["spec"] = json!({"containers": [], "nodeName": "n", "terminationGracePeriodSeconds": 30});

@@ -139,7 +139,7 @@ async fn count(
     }
 }
 
-/// The quota with the limits that its spec wants, rather than those of the last count.
+/// The quota with the limits of its spec, rather than those of the last count.
 fn limits(quota: &ResourceQuota) -> Result<QuotaView, Vec<Problem>> {
     let mut view = QuotaView::from_api(quota)?;
     let mut problems = Vec::new();

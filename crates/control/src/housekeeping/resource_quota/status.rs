@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_quota_is_written_and_one_that_is_right_is_not() {
+    fn quota_status_is_written_only_when_it_changes() {
         let hard = [("pods", "2"), ("cpu", "1")];
         let usage = [("pods", "1"), ("cpu", "500m")];
         let right =
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_limited_is_dropped_and_what_was_not_counted_stays() {
+    fn unlimited_resources_are_dropped_and_uncounted_ones_stay() {
         let before = json!({"hard": {"pods": "2", "a": "1"}, "used": {"pods": "1", "a": "1"}});
         let after = status(before.clone(), &[("a", "1")], &[]);
         assert_eq!(after, Some(json!({"hard": {"a": "1"}, "used": {"a": "1"}})));

@@ -35,7 +35,7 @@ fn used(cluster: &Cluster, name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_that_a_quota_limits_is_counted() {
+async fn all_limited_resources_are_counted() {
     let cluster = Cluster::new();
     cluster.put(pod("a", json!({"cpu": "250m", "memory": "1Gi"})));
     cluster.put(pod("b", json!({"cpu": "1"})));

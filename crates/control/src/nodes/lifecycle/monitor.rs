@@ -119,7 +119,7 @@ impl Controller {
         }
     }
 
-    /// Sets the conditions of a silent node to Unknown; answers whether anything was written.
+    /// Sets the conditions of a silent node to Unknown; returns whether anything was written.
     async fn write_silence(&self, node: &Node) -> Result<bool, kube::Error> {
         let mut status = node.status.clone().unwrap_or_default();
         let created = node.metadata.creation_timestamp.as_ref();

@@ -116,7 +116,7 @@ impl Record {
         self.queues.get_mut(zone)
     }
 
-    /// Draws the conclusions from how the zones are. Answers whether all nodes are silent, in
+    /// Acts on the state of the zones. Returns whether all nodes are silent, in
     /// which case no node is to be given up.
     pub(super) fn step_zones(
         &mut self,

@@ -48,7 +48,7 @@ impl Controller {
         }
     }
 
-    /// Answers whether all of them could be marked.
+    /// Returns whether all of them could be marked.
     pub(super) async fn mark_pods_not_ready(&self, pods: &[Arc<Pod>]) -> bool {
         let mut are_all_marked = true;
         for pod in pods {

@@ -80,7 +80,7 @@ impl Controller {
         (!is_written).then_some(Duration::ZERO)
     }
 
-    /// Changes taints; answers whether that worked.
+    /// Changes taints; returns whether that worked.
     pub(super) async fn change_taints(&self, node: &Node, change: &TaintChange) -> bool {
         let written = self.write_taints(node, change).await;
         if let Err(error) = &written {

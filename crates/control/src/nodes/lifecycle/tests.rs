@@ -116,7 +116,7 @@ async fn node_without_heartbeat_is_tainted_until_it_returns() {
     tokio::time::sleep(Duration::from_secs(39)).await;
     assert!(!has_taint(&cluster, "a", NODE_UNREACHABLE, "NoSchedule"));
     cluster
-        .eventually("the node is not heard of", |c| {
+        .eventually("the node is unreachable", |c| {
             has_taint(c, "a", NODE_UNREACHABLE, "NoSchedule")
                 && has_taint(c, "a", NODE_UNREACHABLE, "NoExecute")
         })
@@ -255,7 +255,7 @@ async fn partially_disrupted_zone_is_not_evicted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_set_makes_no_node_silent_and_none_heard_of() {
+async fn clock_change_alters_no_nodes_health() {
     let cluster = Cluster::new();
     cluster.put(node("alive", "z"));
     let _alive = keep_alive(&cluster, "alive");

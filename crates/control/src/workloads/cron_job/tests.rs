@@ -118,7 +118,7 @@ fn an_uneven_schedule_is_made_up_for_at_its_latest_time() {
 }
 
 #[test]
-fn a_deadline_bounds_what_is_made_up_for() {
+fn starting_deadline_bounds_missed_starts() {
     let within = cron_job(json!({"startingDeadlineSeconds": 200}), json!({}));
     let decision = decide(&within, at("2026-01-01T12:08:00Z"));
     assert_eq!(started(&decision), Some(5));
@@ -160,7 +160,7 @@ fn concurrency_policies_differ_when_a_job_still_runs() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn invalid_cron_jobs_report_a_reason() {
     let now = at("2026-01-01T12:05:01Z");
     for (spec, reason) in [
         (json!({"suspend": true}), None),

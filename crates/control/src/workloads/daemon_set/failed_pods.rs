@@ -1,6 +1,6 @@
 //! The back-off of daemons that keep failing on a node.
 //!
-//! A node that refuses a pod fails it at once. Replacing it at once would go round as fast as the
+//! A node that refuses a pod fails it at once. Replacing it at once would loop as fast as the
 //! machines allow.
 
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wait_is_longer_than_fifteen_minutes() {
+    fn waits_are_at_most_fifteen_minutes() {
         let mut failed = FailedPods::default();
         let mut now = 0;
         for _ in 0..20 {

@@ -9,7 +9,7 @@ use crate::workloads::pod_state;
 /// The pods of each node, by node name. A node with an entry but no pods had one that is leaving.
 pub type Placement<'a> = BTreeMap<&'a str, Vec<&'a Pod>>;
 
-/// Whether pods that have ended and are being deleted are still looked at.
+/// Whether pods that have ended and are being deleted still count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminatedPods {
     /// They matter: their revisions are still in use.

@@ -143,7 +143,7 @@ fn a_surge_keeps_the_old_pod_until_the_new_one_serves() {
 }
 
 #[test]
-fn without_surge_only_so_many_pods_are_missing() {
+fn without_surge_max_unavailable_bounds_missing_pods() {
     let nodes: Vec<Node> = ["a", "b", "c", "d"].map(node).into();
     let pods = |ready: [bool; 4]| -> Vec<Pod> {
         let names = ["a", "b", "c", "d"];
@@ -175,7 +175,7 @@ fn without_surge_only_so_many_pods_are_missing() {
 }
 
 #[test]
-fn with_surge_new_pods_come_first() {
+fn surge_creates_new_pods_first() {
     let nodes: Vec<Node> = ["a", "b", "c"].map(node).into();
     let set = set(rolling(json!(1), json!(0)));
     let pods = [
@@ -256,7 +256,7 @@ fn a_revision_is_made_found_and_counted() {
 }
 
 #[test]
-fn unused_revisions_beyond_the_limit_go_oldest_first() {
+fn unused_revisions_beyond_the_limit_are_deleted_oldest_first() {
     let revision = |number: i64| -> ControllerRevision {
         serde_json::from_value(json!({
             "metadata": {"name": number.to_string(), "labels": {REVISION_HASH: format!("h{number}")}},

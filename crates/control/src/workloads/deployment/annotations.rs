@@ -14,7 +14,7 @@ pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-his
 pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 /// That size with the surge: the whole of which the set has its proportion.
 pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// The revision to go back to, as clients of an early API ask for it.
+/// The revision to roll back to, as clients of an early API request it.
 pub(super) const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
 /// The history holds about a hundred revisions.

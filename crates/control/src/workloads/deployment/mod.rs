@@ -1,6 +1,6 @@
 //! Deployments: one ReplicaSet per version of the template, and the way from one to the next.
 //!
-//! [`reconcile`] looks at a deployment, its sets and their pods, and answers with writes and a
+//! [`reconcile`] reads a deployment, its sets and their pods, and returns writes and a
 //! status. Where upstream writes the status several times in one pass, this writes it once, at the
 //! end.
 //!

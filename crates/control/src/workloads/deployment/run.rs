@@ -246,7 +246,7 @@ impl Controller {
         Ok(true)
     }
 
-    /// Creates the newest set; answers whether it is there now.
+    /// Creates the newest set; returns whether it is there now.
     async fn create(&self, deployment: &Deployment, set: &ReplicaSet) -> Result<bool, SyncError> {
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
         let name = set.metadata.name.as_deref().unwrap_or_default();

@@ -69,7 +69,7 @@ fn count(rollout: &Rollout<'_>) -> DeploymentStatus {
     }
 }
 
-/// Unknown if any set that was looked after does not say.
+/// Unknown if any managed set lacks it.
 fn terminating(sets: impl Iterator<Item = ReplicaSetStatus>) -> Option<i32> {
     let mut sum: i32 = 0;
     for status in sets {
@@ -156,7 +156,7 @@ fn last_update(condition: &DeploymentCondition) -> Option<Timestamp> {
     condition.last_update_time.as_ref().map(Timestamp::from_api)
 }
 
-/// How long until a roll-out that does not get on is to be looked at again. A second is added,
+/// How long until a stalled roll-out is checked again. A second is added,
 /// because times are stored in whole seconds.
 pub(super) fn until_deadline(rollout: &Rollout<'_>, status: &DeploymentStatus) -> Option<Duration> {
     let deadline = rollout.wanted.progress_deadline_seconds?;

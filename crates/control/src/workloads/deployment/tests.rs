@@ -386,7 +386,7 @@ fn recreate_waits_for_the_last_old_pod() {
 }
 
 #[test]
-fn only_so_many_old_sets_are_kept() {
+fn old_replica_sets_are_kept_up_to_the_history_limit() {
     let mut world = World::rolling(1, json!(1), json!(0));
     world.spec().revision_history_limit = Some(2);
     for version in 0..6 {

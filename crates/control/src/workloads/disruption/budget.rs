@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn evictions_count_until_they_show_or_two_minutes_have_passed() {
+    fn evictions_count_until_observed_or_for_two_minutes() {
         let noted = json!({"disruptedPods": {
             "p0": "2026-01-01T00:04:00Z", "p1": "2026-01-01T00:02:00Z", "gone": "2026-01-01T00:04:00Z",
         }});
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_allowed_when_nothing_is_known() {
+    fn no_disruption_is_allowed_if_the_controller_is_unknown() {
         let budget = budget(
             json!({"maxUnavailable": 1}),
             json!({"disruptionsAllowed": 4, "observedGeneration": 2}),

@@ -30,7 +30,7 @@ pub enum PodWork<'a> {
     Wait(Duration),
 }
 
-/// Compares the active pods with those the job wants now. Deletions come before creations, and
+/// Compares the active pods with those the job needs now. Deletions come before creations, and
 /// never both in one pass.
 pub(super) fn manage<'a>(context: &Context<'a>) -> PodWork<'a> {
     let active = as_count(context.active.len());
@@ -75,7 +75,7 @@ fn discard(pods: Vec<&Pod>) -> PodWork<'_> {
     }
 }
 
-/// At least so many active pods, those first that have come least far; of an indexed job, all
+/// At least so many active pods, the least advanced first; of an indexed job, all
 /// that have no index of their own.
 fn removable<'a>(context: &Context<'a>, at_least: usize) -> Vec<&'a Pod> {
     let (mut removable, mut others) = match context.rules.is_indexed {

@@ -257,7 +257,7 @@ fn pods_are_created_counted_and_lose_finalizer() {
 }
 
 #[test]
-fn without_completions_one_success_ends_the_job_when_the_others_have_ended() {
+fn job_without_completions_succeeds_after_one_success_and_all_ends() {
     let mut world = World::new(json!({"parallelism": 3}));
     world.step();
     world.succeed("j-00001");

@@ -1,4 +1,4 @@
-//! ReplicaSets and ReplicationControllers: so many pods of one template.
+//! ReplicaSets and ReplicationControllers: a number of pods of one template.
 //!
 //! Reading order: `plan` (how many pods to make, which to delete), `status` (what is reported),
 //! `replication_controller` (the older kind as a ReplicaSet), `run` (the loops).

@@ -8,7 +8,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use crate::workloads::deletion_order::{Ranked, sort_by_cost};
 use crate::workloads::pod_state;
 
-/// The most pods that are made or deleted before what was done is looked at.
+/// The most pods that are created or deleted before the outcome is observed.
 pub const BURST_REPLICAS: usize = 500;
 
 /// The creations and deletions that bring the number of pods to `spec.replicas`.
@@ -16,7 +16,7 @@ pub const BURST_REPLICAS: usize = 500;
 pub enum Plan<'a> {
     /// As many as wanted.
     Keep,
-    /// Make so many.
+    /// Create this number.
     Create(usize),
     /// Delete these.
     Delete(Vec<&'a Pod>),

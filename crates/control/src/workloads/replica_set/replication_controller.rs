@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-/// The ReplicaSet that wants what the controller wants.
+/// The ReplicaSet with the same desired state.
 pub fn from_replication_controller(controller: &ReplicationController) -> ReplicaSet {
     let spec = controller.spec.clone().unwrap_or_default();
     let status = controller.status.clone().unwrap_or_default();

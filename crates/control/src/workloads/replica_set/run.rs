@@ -223,7 +223,7 @@ impl<K: Replicated> Controller<K> {
         Ok(wait.into_iter().chain(next).min())
     }
 
-    /// Makes or deletes pods; answers how long to wait if it is too early for that.
+    /// Makes or deletes pods; returns how long to wait if it is too early for that.
     async fn manage(
         &self,
         key: &Key,

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_counted_by_what_they_have_reached() {
+    fn pods_are_counted_by_readiness_and_availability() {
         let pods = [
             pod(
                 json!({"a": "1", "b": "2", "c": "3"}),

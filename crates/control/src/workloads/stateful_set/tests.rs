@@ -235,7 +235,7 @@ fn scaling_down_in_order_waits_for_unavailable_pods() {
 }
 
 #[test]
-fn an_update_goes_from_the_highest_ordinal_down_to_the_partition() {
+fn rolling_update_runs_from_the_highest_ordinal_to_the_partition() {
     let whole = set(json!({}));
     assert_eq!(
         steps(&planned(&whole, &serving(&[0, 1, 2], "old"))),

@@ -68,7 +68,7 @@ fn a_stated_value_is_never_replaced() {
 }
 
 #[test]
-fn items_of_other_types_give_and_refuse_nothing() {
+fn items_of_other_types_have_no_effect() {
     let items = json!([
         {"type": "openshift.io/Image", "max": {"storage": "1"}},
         {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}},
@@ -128,7 +128,7 @@ fn limits_below_the_minimum_and_requests_above_the_maximum_are_refused() {
 }
 
 #[test]
-fn pods_are_limited_by_their_sum_or_by_what_they_state_themselves() {
+fn pods_are_limited_by_their_sum_or_pod_level_resources() {
     let item = json!({"type": "Pod", "max": {"cpu": "2", "hugepages-2Mi": "2Mi"}});
     let containers = json!([
         {"name": "a", "resources": {"limits": {"cpu": "1500m", "hugepages-2Mi": "4Mi"}}},

@@ -58,7 +58,7 @@ fn twenty_nine_percent_of_memory_acts_as_twenty_eight() {
 }
 
 #[test]
-fn the_namespace_minimum_holds_results_up_where_the_floor_says_so() {
+fn namespace_minimum_raises_results_where_a_floor_is_set() {
     let ranges = [limit_range(
         json!({"type": "Container", "min": {"cpu": "500m"}}),
     )];

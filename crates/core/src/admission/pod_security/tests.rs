@@ -19,7 +19,7 @@ fn of(level: Level, version: &str) -> LevelVersion {
 }
 
 /// The violation of one rule by a pod: `reason (detail)`, empty if none.
-fn told(level: Level, version: &str, check: &str, metadata: &Value, spec: &Value) -> String {
+fn violation(level: Level, version: &str, check: &str, metadata: &Value, spec: &Value) -> String {
     let pod = json!({"metadata": metadata, "spec": spec});
     let pod: Pod = serde_json::from_value(pod).unwrap();
     let subject = Subject::of_pod(&pod).unwrap();
@@ -51,7 +51,7 @@ fn secured(pod: Value, fields: &[Value]) -> Value {
 #[track_caller]
 fn baseline(check: &str, spec: &Value, expected: &str) {
     assert_eq!(
-        told(Level::Baseline, "latest", check, &json!({}), spec),
+        violation(Level::Baseline, "latest", check, &json!({}), spec),
         expected
     );
 }
@@ -59,7 +59,7 @@ fn baseline(check: &str, spec: &Value, expected: &str) {
 #[track_caller]
 fn restricted(check: &str, spec: &Value, expected: &str) {
     assert_eq!(
-        told(Level::Restricted, "latest", check, &json!({}), spec),
+        violation(Level::Restricted, "latest", check, &json!({}), spec),
         expected
     );
 }
@@ -93,8 +93,8 @@ fn host_ports() {
     );
     // Sorted as texts.
     let more = containers(&[ports(&[9000, 80]), ports(&[]), ports(&[443, 80])]);
-    let told = r#"hostPort (containers "a", "c" use hostPorts 443, 80, 9000)"#;
-    baseline("hostPorts", &more, told);
+    let expected = r#"hostPort (containers "a", "c" use hostPorts 443, 80, 9000)"#;
+    baseline("hostPorts", &more, expected);
 }
 
 #[test]
@@ -110,7 +110,10 @@ fn host_addresses_in_probes_and_hooks() {
     let expected = "probe or lifecycle host (containers \"a\", \"c\" use probe or lifecycle hosts \
         \"10.0.0.1\", \"x\")";
     baseline(id, &spec, expected);
-    assert_eq!(told(Level::Baseline, "v1.33", id, &json!({}), &spec), "");
+    assert_eq!(
+        violation(Level::Baseline, "v1.33", id, &json!({}), &spec),
+        ""
+    );
 }
 
 #[test]
@@ -153,13 +156,13 @@ fn capabilities() {
             caps(&["SYS_ADMIN"], &["ALL"]),
         ],
     );
-    let told = "non-default capabilities (containers \"a\", \"b\" must not include \"NET_RAW\", \
+    let expected = "non-default capabilities (containers \"a\", \"b\" must not include \"NET_RAW\", \
         \"SYS_ADMIN\" in securityContext.capabilities.add)";
-    baseline("capabilities_baseline", &spec, told);
-    let told = "unrestricted capabilities (container \"a\" must set \
+    baseline("capabilities_baseline", &spec, expected);
+    let expected = "unrestricted capabilities (container \"a\" must set \
         securityContext.capabilities.drop=[\"ALL\"]; containers \"a\", \"b\" must not include \
         \"CHOWN\", \"NET_RAW\", \"SYS_ADMIN\" in securityContext.capabilities.add)";
-    restricted("capabilities_restricted", &spec, told);
+    restricted("capabilities_restricted", &spec, expected);
     let good = secured(json!({}), &[caps(&["NET_BIND_SERVICE"], &["X", "ALL"])]);
     restricted("capabilities_restricted", &good, "");
     let mut windows = containers(&[json!({})]);
@@ -183,7 +186,7 @@ fn app_armor_profiles_by_field_and_annotation() {
     let annotated = |value: &str| {
         let metadata = json!({"annotations": {key: value}});
         let spec = containers(&[json!({})]);
-        told(Level::Baseline, "v1.0", "appArmorProfile", &metadata, &spec)
+        violation(Level::Baseline, "v1.0", "appArmorProfile", &metadata, &spec)
     };
     assert_eq!(annotated("localhost/x"), "");
     assert_eq!(annotated("runtime/default"), "");
@@ -217,7 +220,7 @@ fn se_linux_options() {
     baseline("seLinuxOptions", &spec, expected);
     let engine = secured(options(json!({"type": "container_engine_t"})), &[json!({})]);
     baseline("seLinuxOptions", &engine, "");
-    let old = told(
+    let old = violation(
         Level::Baseline,
         "v1.30",
         "seLinuxOptions",
@@ -254,10 +257,13 @@ fn seccomp_profiles_before_there_was_a_field() {
     let metadata = json!({"annotations": {pod: "unconfined", container: "localhost/x"}});
     let spec = containers(&[json!({})]);
     let id = "seccompProfile_baseline";
-    let old = told(Level::Restricted, "v1.18", id, &metadata, &spec);
+    let old = violation(Level::Restricted, "v1.18", id, &metadata, &spec);
     let expected = format!("seccompProfile (forbidden annotation {pod}=\"unconfined\")");
     assert_eq!(old, expected);
-    assert_eq!(told(Level::Baseline, "v1.19", id, &metadata, &spec), "");
+    assert_eq!(
+        violation(Level::Baseline, "v1.19", id, &metadata, &spec),
+        ""
+    );
 }
 
 #[test]
@@ -278,8 +284,12 @@ fn sysctls_that_a_release_knew_to_be_safe() {
         ("v1.31", "net.ipv4.tcp_rmem, kernel.msgmax"),
         ("v1.32", "kernel.msgmax"),
     ] {
-        let told = told(Level::Baseline, version, "sysctls", &json!({}), &spec);
-        assert_eq!(told, format!("forbidden sysctls ({expected})"), "{version}");
+        let found = violation(Level::Baseline, version, "sysctls", &json!({}), &spec);
+        assert_eq!(
+            found,
+            format!("forbidden sysctls ({expected})"),
+            "{version}"
+        );
     }
 }
 
@@ -299,7 +309,7 @@ fn proc_mount_and_user_namespaces() {
     spec["hostUsers"] = json!(false);
     baseline("procMount", &spec, "");
     restricted("procMount_restricted", &spec, expected);
-    let old = told(Level::Baseline, "v1.34", "procMount", &json!({}), &spec);
+    let old = violation(Level::Baseline, "v1.34", "procMount", &json!({}), &spec);
     assert_eq!(old, expected);
 }
 
@@ -323,7 +333,7 @@ fn privilege_escalation() {
     restricted("allowPrivilegeEscalation", &spec, "");
     let id = "allowPrivilegeEscalation";
     assert_eq!(
-        told(Level::Restricted, "v1.24", id, &json!({}), &spec),
+        violation(Level::Restricted, "v1.24", id, &json!({}), &spec),
         expected
     );
 }
@@ -355,7 +365,7 @@ fn run_as_non_root() {
     restricted("runAsNonRoot", &bad, expected);
     bad["hostUsers"] = json!(false);
     restricted("runAsNonRoot", &bad, "");
-    let old = told(Level::Restricted, "v1.34", "runAsNonRoot", &json!({}), &bad);
+    let old = violation(Level::Restricted, "v1.34", "runAsNonRoot", &json!({}), &bad);
     assert_eq!(old, expected);
     let silent = secured(json!({}), &[set(true), json!({})]);
     let expected = "runAsNonRoot != true (pod or container \"b\" must set \

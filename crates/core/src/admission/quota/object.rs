@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_without_a_status_lets_nothing_in() {
+    fn quota_without_a_status_refuses_all_objects() {
         let quotas = [quota(&[("secrets", 1)], &[])];
         let refusal = admit_object(&ObjectCharge::of_kind("", "secrets"), None, &quotas);
         assert_eq!(

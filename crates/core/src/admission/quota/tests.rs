@@ -111,7 +111,7 @@ fn a_quota_without_anything_pods_use_does_not_count_them() {
 }
 
 #[test]
-fn all_that_does_not_fit_is_listed() {
+fn all_exceeded_resources_are_listed() {
     let quota = quota(
         json!({"cpu": "1", "requests.cpu": "2", "pods": "1"}),
         json!({"cpu": "500m", "requests.cpu": "500m", "pods": "1"}),
@@ -125,7 +125,7 @@ fn all_that_does_not_fit_is_listed() {
 }
 
 #[test]
-fn a_quota_whose_use_is_unknown_lets_nothing_in() {
+fn quota_with_unknown_usage_refuses_all_pods() {
     let quota = quota(
         json!({"cpu": "1", "pods": "1", "services": "1"}),
         json!({"pods": "0"}),
@@ -148,7 +148,7 @@ fn negative_use_is_refused() {
 }
 
 #[test]
-fn a_resized_pod_is_charged_what_it_adds() {
+fn resized_pod_is_charged_the_difference() {
     let quota = quota(
         json!({"cpu": "4", "pods": "1"}),
         json!({"cpu": "1", "pods": "1"}),

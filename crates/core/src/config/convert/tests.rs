@@ -47,7 +47,7 @@ fn converted() -> Conversion {
 }
 
 #[test]
-fn only_what_was_set_is_written_in_its_order() {
+fn only_set_fields_are_written_in_their_order() {
     insta::assert_snapshot!(converted().document.to_yaml());
 }
 

@@ -40,7 +40,7 @@ impl Node {
     }
 
     /// The JSON value. Keys that stand twice and numbers that JSON has not are problems; of two
-    /// equal keys the last one counts, as it does upstream where duplicates are let through.
+    /// equal keys the last one counts, as it does upstream where duplicates are accepted.
     pub fn to_json(&self, path: &str, problems: &mut Vec<Problem>) -> Value {
         match &self.content {
             Content::Scalar { text, value } => match scalar_to_json(text, *value) {

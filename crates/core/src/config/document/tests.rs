@@ -95,7 +95,7 @@ fn every_node_knows_its_line_and_column() {
 }
 
 #[test]
-fn keys_that_stand_twice_are_kept_and_reported() {
+fn duplicate_keys_are_kept_and_reported() {
     let mut problems = Vec::new();
     let root = only("a: 1\nb: {c: 1, c: 2}\na: 3\n");
     assert_eq!(root.as_mapping().unwrap().len(), 3);

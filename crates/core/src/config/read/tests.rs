@@ -346,7 +346,7 @@ fn unknown_flags_are_refused_with_a_suggestion() {
 }
 
 #[test]
-fn flags_take_their_value_either_way() {
+fn flag_values_may_follow_a_space_or_an_equals_sign() {
     let config = is_fine(flags(&[
         "--max-pods",
         "42",

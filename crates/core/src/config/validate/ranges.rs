@@ -1,6 +1,6 @@
 //! Rules about settings that have to be in a range or on a list.
 //!
-//! Only what was set is looked at: upstream's defaults keep the rules.
+//! Only what was set is checked: upstream's defaults keep the rules.
 
 use serde_json::Value;
 

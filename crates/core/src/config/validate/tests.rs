@@ -166,7 +166,7 @@ fn enumerations_take_only_known_values() {
 }
 
 #[test]
-fn problems_stand_where_the_source_has_the_value() {
+fn problems_have_the_position_of_their_value() {
     let text = "apiVersion: v1\nkind: NodeConfig\nkubeletArguments:\n  eviction-soft:\n\
                 \x20 - memory.available<1Gi\n  - pid.available<x\n";
     let reading = read_okd_node_config(text.as_bytes(), Profile::Okd39);

@@ -1,4 +1,4 @@
-//! When the line was crossed behind which pods had to go.
+//! When the threshold was crossed that led to evictions.
 
 use std::time::Duration;
 

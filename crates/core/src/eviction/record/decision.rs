@@ -1,4 +1,4 @@
-//! Decisions on paper.
+//! Records of decisions.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct DecisionRecord {
     pub lines: Vec<LineRecord>,
     /// `memory.available` by every source that was measured, and what it would have met.
     pub memory_sources: Vec<SourceRecord>,
-    /// The first of those who would go, in order.
+    /// The first pods in the order of eviction.
     pub ranking: Vec<RankRecord>,
     /// What the node freed first.
     pub reclaims: Vec<String>,
@@ -91,7 +91,7 @@ pub struct SourceRecord {
     pub available: i64,
     /// Which thresholds that would meet.
     pub would_meet: Vec<usize>,
-    /// Whether the engine goes by it.
+    /// Whether the engine uses it.
     pub is_used: bool,
 }
 
@@ -130,7 +130,7 @@ pub struct EvictionRecord {
     /// Whether it was to be killed at once instead. Not in records of earlier releases.
     #[serde(default)]
     pub is_immediate: bool,
-    /// What it was told.
+    /// The message in its status.
     pub message: String,
     /// Annotations of its event.
     pub annotations: BTreeMap<String, String>,
@@ -139,7 +139,7 @@ pub struct EvictionRecord {
 }
 
 impl EvictionRecord {
-    /// Whether the pod had to go for the sake of others, as [`Eviction::failure`] says: it did unless
+    /// Whether the pod was evicted for other pods, as in [`Eviction::failure`]: it was unless
     /// it broke a limit of its own.
     pub fn is_disruption(&self) -> bool {
         let limits = LocalLimit::ALL.map(LocalLimit::as_str);
@@ -308,7 +308,7 @@ impl RankRecord {
         keys.iter().copied().find(differs)
     }
 
-    /// A place on paper.
+    /// The record of a place.
     pub fn of(ranked: &Ranked<'_>) -> RankRecord {
         let candidate = ranked.pod.candidate;
         RankRecord {

@@ -1,4 +1,4 @@
-//! How far the lines are, on paper.
+//! Records of the distances to thresholds.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::super::summary::time;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LinesRecord {
-    /// When; `None` if nobody has looked.
+    /// When; `None` if never measured.
     #[serde(with = "time", default)]
     pub at: Option<Timestamp>,
     /// The lines, in the order of the engine's thresholds.
@@ -21,7 +21,7 @@ pub struct LinesRecord {
     pub items: Vec<DistanceRecord>,
 }
 
-/// A [`Forecast`] on paper. Amounts are in the unit of the signal.
+/// The record of a [`Forecast`]. Amounts are in the unit of the signal.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DistanceRecord {
@@ -44,7 +44,7 @@ pub struct DistanceRecord {
 }
 
 impl LinesRecord {
-    /// What the engine says of an observation it was told.
+    /// The forecasts of the engine for an observation that it has taken.
     pub fn of(engine: &Engine, at: Timestamp, observation: &Observation) -> LinesRecord {
         let readings = observation.readings(engine.settings().memory_source);
         LinesRecord::new(engine, at, &readings, engine.forecast(observation))

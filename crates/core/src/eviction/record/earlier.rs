@@ -1,4 +1,4 @@
-//! What an agent that is started again goes on with.
+//! What a restarted agent continues with.
 
 use crate::object::identity::PodUid;
 

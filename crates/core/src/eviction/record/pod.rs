@@ -1,4 +1,4 @@
-//! Pods on paper.
+//! Records of pods.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The order in which pods would be evicted, on paper.
+//! Records of the order in which pods would be evicted.
 
 use serde::{Deserialize, Serialize};
 

@@ -63,7 +63,7 @@ impl Recorder {
         engine.step(now, input)
     }
 
-    /// Has the engine take what came of a kill, and takes note of it for the record.
+    /// Passes the outcome of a kill to the engine, and records it.
     pub fn outcome(
         &mut self,
         engine: &mut Engine,

@@ -1,4 +1,4 @@
-//! Settings on paper.
+//! Records of settings.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::super::settings::Settings;
 use super::super::signal_source::{MemorySource, StallRule};
 use super::ReplayError;
 
-/// [`Settings`] on paper.
+/// The record of [`Settings`].
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsRecord {
@@ -26,7 +26,7 @@ pub struct SettingsRecord {
     pub pressure_transition_period: String,
     /// The longest grace of a soft eviction.
     pub max_pod_grace_period_seconds: i64,
-    /// Whether pods are held to their disk limits.
+    /// Whether disk limits of pods are enforced.
     pub local_storage_capacity_isolation: bool,
     /// Where memory signals come from.
     pub memory_source: String,
@@ -43,7 +43,7 @@ pub struct SettingsRecord {
     pub always_give_grace: Option<bool>,
 }
 
-/// A threshold on paper.
+/// The record of a threshold.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThresholdRecord {

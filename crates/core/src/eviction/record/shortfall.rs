@@ -1,4 +1,4 @@
-//! A shortfall on paper, and what holds the memory instead of pods.
+//! The record of a shortfall, and of the consumers that hold the memory instead of pods.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::threshold::Duration;
 use super::super::shortfall::{Held, Shortfall};
 use super::super::summary::time;
 
-/// A [`Shortfall`] on paper. Amounts are bytes.
+/// The record of a [`Shortfall`]. Amounts are bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShortfallRecord {

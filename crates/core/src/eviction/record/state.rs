@@ -1,4 +1,4 @@
-//! What the engine remembered, on paper.
+//! Records of the engine's state.
 
 use serde::{Deserialize, Serialize};
 

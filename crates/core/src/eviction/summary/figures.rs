@@ -86,7 +86,7 @@ stats!(
 stats!(
     /// Pressure stall information.
     PsiStats {
-        /// When no task could go on.
+        /// When no task could continue.
         full: PsiData,
         /// When some task could not.
         some: PsiData,

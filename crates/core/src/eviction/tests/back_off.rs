@@ -54,7 +54,7 @@ fn one_pod_is_evicted_for_memory_held_outside_of_pods_and_none_for_five_minutes(
 }
 
 #[test]
-fn the_back_off_doubles_up_to_an_hour_and_begins_anew_after_one_without() {
+fn back_off_doubles_up_to_an_hour_and_resets_after_one_without() {
     let mut node = hard(&[("memory.available", "1Gi")]);
     for index in 0..10 {
         node.run_using(pod(&format!("p{index}")), 1);
@@ -76,7 +76,7 @@ fn the_back_off_doubles_up_to_an_hour_and_begins_anew_after_one_without() {
 }
 
 #[test]
-fn pods_that_hold_what_is_short_are_evicted_one_after_the_other_as_before() {
+fn pods_that_hold_the_short_resource_are_evicted_in_turn() {
     let mut node = node();
     node.run_using(pod("hog"), 400);
     node.run_using(pod("other"), 300);
@@ -86,7 +86,7 @@ fn pods_that_hold_what_is_short_are_evicted_one_after_the_other_as_before() {
 }
 
 #[test]
-fn a_pod_that_takes_what_is_short_is_evicted_while_the_node_backs_off() {
+fn pod_that_takes_the_short_resource_is_evicted_during_back_off() {
     let mut node = node();
     assert!(node.pass(0, 524).is_some());
     assert_eq!(node.pass(1, 524), None);
@@ -131,7 +131,7 @@ fn memory_that_grows_outside_of_pods_takes_one_pod_in_ten_seconds() {
 }
 
 #[test]
-fn pods_that_grow_are_evicted_however_soon_after_each_other() {
+fn growing_pods_are_evicted_without_a_pause() {
     let mut node = hard(&[("memory.available", "1Gi")]);
     node.run_using(pod("small"), 20);
     node.pods[0].0.priority = -1;
@@ -153,7 +153,7 @@ fn memory_of_pods_that_may_not_be_evicted_does_not_count() {
 }
 
 #[test]
-fn a_pod_without_figures_may_hold_it() {
+fn pod_without_stats_may_hold_the_memory() {
     let mut node = node();
     node.run(pod("new"), PodUsage::default());
     for second in 0..4 {
@@ -171,7 +171,7 @@ fn without_back_off_every_pass_evicts_as_upstream() {
 }
 
 #[test]
-fn a_shortage_that_pods_can_relieve_is_not_held_up_by_one_that_they_cannot() {
+fn back_off_for_one_resource_does_not_delay_another() {
     let mut node = hard(&[
         ("memory.available", "1Gi"),
         ("allocatableMemory.available", "100Mi"),
@@ -195,7 +195,7 @@ fn a_shortage_that_pods_can_relieve_is_not_held_up_by_one_that_they_cannot() {
 }
 
 #[test]
-fn a_record_tells_of_the_shortfall_and_replays_with_the_back_off() {
+fn record_has_the_shortfall_and_replays_with_back_off() {
     let mut node = node();
     let mut recorder = Recorder::new(8);
     let mut step = |node: &mut Node, second: i64| {
@@ -232,7 +232,7 @@ fn a_record_tells_of_the_shortfall_and_replays_with_the_back_off() {
     assert_eq!(shortfall.until, Some(Timestamp::from_secs(901)));
     assert_eq!(shortfall.evictable, 6 * MIB);
 
-    // An agent that is started again goes on with the back-off.
+    // A restarted agent continues the back-off.
     let mut again = Engine::new(node.engine.settings().clone());
     again.resume_back_off(shortfall.back_off(), shortfall.until.unwrap());
     node.engine = again;
@@ -243,7 +243,7 @@ fn a_record_tells_of_the_shortfall_and_replays_with_the_back_off() {
 }
 
 #[test]
-fn a_record_from_before_back_off_replays_without() {
+fn record_without_back_off_replays_without_it() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     node.run_using(pod("a"), 2);
     let mut recorder = Recorder::new(1);

@@ -1,4 +1,4 @@
-//! When a pass begins, and how soon the node is looked at again.
+//! When a pass begins, and how soon the node is measured again.
 
 use super::super::{FsObservation, News, Next, Ready, Remains};
 use super::*;
@@ -61,7 +61,7 @@ fn far_from_a_threshold_a_look_is_a_pass_only_every_ten_seconds() {
 }
 
 #[test]
-fn a_measurement_begins_a_pass_and_so_does_memory_that_is_nearly_gone() {
+fn measurement_or_nearly_exhausted_memory_begins_a_pass() {
     let mut node = node();
     node.look(0, 7000);
     node.pass_at(0, 7000);
@@ -84,7 +84,7 @@ fn beyond_a_threshold_everything_is_measured_again_before_a_pod_is_chosen() {
 }
 
 #[test]
-fn no_pod_is_chosen_before_the_figures_show_what_the_last_one_released() {
+fn next_victim_waits_for_figures_after_the_last_kill() {
     let mut node = node();
     node.look(0, 90);
     assert_eq!(evicted(&node.pass_at(0, 90)), ["large"]);
@@ -106,7 +106,7 @@ fn no_pod_is_chosen_before_the_figures_show_what_the_last_one_released() {
 }
 
 #[test]
-fn where_the_kernel_was_quicker_its_kill_has_half_a_second_to_show() {
+fn oom_kill_by_the_kernel_has_half_a_second_to_take_effect() {
     let mut node = node();
     node.look(0, 90);
     node.pass_at(0, 90);
@@ -118,7 +118,7 @@ fn where_the_kernel_was_quicker_its_kill_has_half_a_second_to_show() {
 }
 
 #[test]
-fn figures_of_disks_from_before_a_pod_was_gone_are_not_acted_upon() {
+fn disk_figures_from_before_a_pods_removal_are_ignored() {
     let mut node = node();
     node.look(0, 90);
     node.pass_at(0, 90);
@@ -144,7 +144,7 @@ fn figures_of_disks_from_before_a_pod_was_gone_are_not_acted_upon() {
             .ready(at(2000), &observation, |_| Remains::Nothing);
         assert_eq!(ready, expected);
     }
-    // Not for ever.
+    // Not forever.
     node.look(11_000, 7000);
     let ready = node
         .engine

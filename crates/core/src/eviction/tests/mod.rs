@@ -82,7 +82,7 @@ impl Node {
         self.observe(second, &memory_observation(mib * MIB, CAPACITY, time))
     }
 
-    /// The same; victims are gone at once. Tells who was evicted, with which grace.
+    /// The same; victims are gone at once. Returns which pod was evicted, with which grace.
     fn pass(&mut self, second: i64, mib: i64) -> Option<(String, i64)> {
         let decision = self.memory_left(second, mib);
         let evicted: Vec<&Eviction> = decision.evictions().collect();

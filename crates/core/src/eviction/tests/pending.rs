@@ -14,7 +14,7 @@ fn node() -> Node {
 }
 
 #[test]
-fn the_next_pod_is_not_chosen_before_the_memory_of_the_last_is_back() {
+fn next_pod_is_not_chosen_before_the_last_releases_its_memory() {
     let mut node = node();
     assert_eq!(evicted(&node.memory_left(0, 500)), ["large"]);
     let waiting = node.memory_left(1, 500);
@@ -29,7 +29,7 @@ fn the_next_pod_is_not_chosen_before_the_memory_of_the_last_is_back() {
 }
 
 #[test]
-fn disk_is_back_only_when_the_pod_is_gone() {
+fn disk_is_released_only_when_the_pod_is_removed() {
     let settings = Settings {
         layout: DiskLayout::DedicatedImageFs,
         ..eviction_settings(Profile::Kubernetes136, &[("nodefs.available", "1Gi")], &[])
@@ -50,7 +50,7 @@ fn disk_is_back_only_when_the_pod_is_gone() {
 }
 
 #[test]
-fn a_victim_that_will_not_die_is_waited_for_no_longer_than_a_kill_and_a_clean_up_may_take() {
+fn wait_for_a_victim_is_bounded_by_kill_and_cleanup_times() {
     let mut node = node();
     node.memory_left(0, 500);
     assert_eq!(evicted(&node.memory_left(39, 500)), [""; 0]);
@@ -62,7 +62,7 @@ fn a_victim_that_will_not_die_is_waited_for_no_longer_than_a_kill_and_a_clean_up
 }
 
 #[test]
-fn a_victim_that_is_gone_releases_the_hold_at_once() {
+fn removed_victim_releases_the_hold_at_once() {
     let mut node = node();
     assert_eq!(node.pass(0, 500), Some(("large".to_owned(), 1)));
     assert_eq!(node.pass(1, 500), Some(("small".to_owned(), 1)));
@@ -70,7 +70,7 @@ fn a_victim_that_is_gone_releases_the_hold_at_once() {
 }
 
 #[test]
-fn a_pod_in_which_the_kernel_was_quicker_is_not_ended_and_may_be_chosen_again() {
+fn oom_killed_pod_is_not_terminated_and_may_be_chosen_again() {
     let mut node = node();
     assert_eq!(evicted(&node.memory_left(0, 500)), ["large"]);
     let noted = node.outcome(0, "large", KillOutcome::OomKilled);
@@ -79,7 +79,7 @@ fn a_pod_in_which_the_kernel_was_quicker_is_not_ended_and_may_be_chosen_again() 
 }
 
 #[test]
-fn memory_that_came_back_ends_it() {
+fn returned_memory_ends_the_hold() {
     let mut node = node();
     node.memory_left(0, 500);
     let decision = node.memory_left(1, 1100);
@@ -87,7 +87,7 @@ fn memory_that_came_back_ends_it() {
 }
 
 #[test]
-fn a_kill_shows_when_its_grace_would_be_outrun() {
+fn kill_is_recorded_if_the_grace_period_would_be_too_long() {
     let settings = Settings {
         max_pod_grace_period_seconds: 30,
         ..eviction_settings(
@@ -151,7 +151,7 @@ fn eviction(decision: &Decision) -> &Eviction {
 }
 
 #[test]
-fn beyond_a_hard_threshold_a_pod_is_killed_at_once_unless_grace_is_always_given() {
+fn hard_threshold_kills_at_once_unless_grace_is_always_granted() {
     for always_give_grace in [false, true] {
         let mut node = node_with_grace(always_give_grace);
         let decision = node.memory_left(0, 90);
@@ -160,7 +160,7 @@ fn beyond_a_hard_threshold_a_pod_is_killed_at_once_unless_grace_is_always_given(
 }
 
 #[test]
-fn beyond_a_soft_threshold_a_pod_is_killed_at_once_only_if_its_grace_period_would_be_outrun() {
+fn soft_threshold_kills_at_once_only_if_grace_would_be_too_long() {
     for (left, is_immediate) in [([900, 890, 880], false), ([900, 700, 500], true)] {
         let mut node = node_with_grace(false);
         let looks = (0..).zip(left);
@@ -178,7 +178,7 @@ fn beyond_a_soft_threshold_a_pod_is_killed_at_once_only_if_its_grace_period_woul
 }
 
 #[test]
-fn a_disk_limit_of_its_own_leaves_a_pod_its_grace_period() {
+fn pod_above_its_own_disk_limit_gets_its_grace_period() {
     let settings = Settings {
         always_give_grace: false,
         ..eviction_settings(Profile::Kubernetes136, &[("nodefs.available", "1Gi")], &[])
@@ -244,17 +244,17 @@ fn oom_killed(node: &mut Node, second: i64, left: i64) -> Decision {
 }
 
 #[test]
-fn memory_of_what_the_kernel_killed_is_waited_for_once_per_shortage() {
+fn memory_of_oom_killed_pods_is_awaited_once_per_shortage() {
     let mut node = node();
     let waiting = oom_killed(&mut node, 0, 500);
     assert_eq!(waiting.verdict, Verdict::WaitingForOomKill);
     assert!(waiting.conditions.is_empty(), "it may be over in a moment");
-    // A pod that is killed again and again does not hold up the others.
+    // A pod that is killed repeatedly does not delay the others.
     assert_eq!(evicted(&oom_killed(&mut node, 1, 500)), ["large"]);
 }
 
 #[test]
-fn that_no_pod_may_be_evicted_is_said_every_ten_seconds() {
+fn no_pod_to_evict_is_announced_every_ten_seconds() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     let is_repeated = |node: &mut Node, second| {
         let decision = node.memory_left(second, 500);

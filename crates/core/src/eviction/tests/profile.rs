@@ -28,7 +28,7 @@ fn rank_in_1_36_is_request_priority_excess() {
 }
 
 #[test]
-fn rank_in_okd_3_9_leaves_the_priority_out() {
+fn okd_3_9_ranks_without_priority() {
     let mut node = Node::new(eviction_settings(
         Profile::Okd39,
         &[("memory.available", "1Gi")],
@@ -40,7 +40,7 @@ fn rank_in_okd_3_9_leaves_the_priority_out() {
 }
 
 #[test]
-fn rank_in_okd_3_6_goes_by_qos_class_and_then_by_consumption() {
+fn okd_3_6_ranks_by_qos_class_and_then_by_consumption() {
     let order = order(Profile::Okd36);
     assert_eq!(order, ["besteffort", "burstable", "within", "guaranteed"]);
 }
@@ -64,7 +64,7 @@ fn soft_eviction_heeds_the_pods_own_grace_only_in_1_36() {
 }
 
 #[test]
-fn hard_eviction_gives_a_second_in_1_36_and_nothing_before() {
+fn hard_eviction_grants_one_second_in_1_36_and_none_before() {
     for (profile, grace) in [
         (Profile::Kubernetes136, 1),
         (Profile::Okd39, 0),

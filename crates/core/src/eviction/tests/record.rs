@@ -74,7 +74,7 @@ fn a_record_survives_its_json_and_replays_to_the_same_decision() {
     assert_eq!(
         sources,
         [("workingSet", 2), ("memAvailable", 0), ("swapAware", 0)],
-        "by the kernel's own number nobody had to go"
+        "by the kernel's own number no pod had to be evicted"
     );
 }
 
@@ -126,7 +126,7 @@ fn a_line_is_crossed_between_the_last_two_measurements() {
 }
 
 #[test]
-fn a_soft_line_is_crossed_when_it_was_first_met() {
+fn soft_threshold_counts_from_its_first_crossing() {
     let lines = [("memory.available", "100Mi", "5s")];
     let settings = eviction_settings(Profile::Kubernetes136, &[], &lines);
     let (mut engine, mut recorder) = (Engine::new(settings), Recorder::new(8));
@@ -172,7 +172,7 @@ fn records_are_bounded_in_number_and_size() {
 }
 
 #[test]
-fn a_record_that_somebody_bent_is_refused() {
+fn altered_record_is_refused() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     let mut recorder = Recorder::new(1);
     let observation = memory_observation(0, CAPACITY, Timestamp::from_secs(0));
@@ -195,7 +195,7 @@ fn a_record_that_somebody_bent_is_refused() {
 }
 
 #[test]
-fn an_observation_is_given_back_by_its_summary() {
+fn observation_round_trips_through_its_summary() {
     let time = Some(Timestamp::from_secs(5));
     let mut observation = memory_observation(-MIB, CAPACITY, Timestamp::from_secs(4));
     observation.pods_memory = observation.memory;
@@ -215,7 +215,7 @@ fn an_observation_is_given_back_by_its_summary() {
 }
 
 #[test]
-fn stalls_evict_where_that_is_asked_for_and_only_then() {
+fn memory_stalls_evict_only_where_configured() {
     let verdict = |rule| {
         let settings = Settings {
             memory_stall: rule,
@@ -302,7 +302,7 @@ fn outcomes_are_recorded_and_replayed() {
 }
 
 #[test]
-fn a_decision_that_comes_out_otherwise_is_shown_field_by_field() {
+fn changed_decision_is_compared_field_by_field() {
     let mut record = with_outcome(Some(KillOutcome::OomKilled));
     let uid = record.decision.evictions[0].uid.clone();
     record.decision.terminated = Some(vec![uid.clone()]);
@@ -346,7 +346,7 @@ fn records_of_earlier_releases_are_read_and_replayed() {
 }
 
 #[test]
-fn an_agent_that_is_started_again_goes_on_with_what_was_carried_out() {
+fn restarted_agent_continues_with_recorded_outcomes() {
     let [killed, graceful, oom_killed] = [
         KillOutcome::Killed,
         KillOutcome::Graceful,
@@ -360,7 +360,7 @@ fn an_agent_that_is_started_again_goes_on_with_what_was_carried_out() {
 }
 
 #[test]
-fn memory_comes_back_before_other_pods_are_kept_away_and_that_before_anything_is_explained() {
+fn phases_are_kill_conditions_record_terminate_events() {
     let place = |phase| Phase::ORDER.iter().position(|one| *one == phase).unwrap();
     assert_eq!(place(Phase::Kill), 0);
     assert_eq!(place(Phase::Conditions), 1);

@@ -169,7 +169,7 @@ fn after_reclaim_the_threshold_plus_the_minimum_reclaim_must_be_free() {
 }
 
 #[test]
-fn memory_comes_before_every_other_resource() {
+fn memory_is_reclaimed_before_every_other_resource() {
     let mut node = Node::hard(&[
         ("nodefs.available", "10Gi"),
         ("pid.available", "100"),
@@ -190,7 +190,7 @@ fn memory_comes_before_every_other_resource() {
 }
 
 #[test]
-fn pods_above_their_request_go_first_then_low_priority_then_the_largest_excess() {
+fn ranking_is_by_excess_of_request_priority_and_amount() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     node.run_using(pod("within").memory("2Gi").priority(-10), 1900);
     node.run_using(pod("above-important").memory("1Gi").priority(100), 2000);
@@ -263,7 +263,7 @@ fn with_an_imagefs_images_are_deleted_only_when_the_imagefs_is_short() {
 }
 
 #[test]
-fn reclaim_that_is_not_enough_costs_a_pod_in_the_same_pass() {
+fn insufficient_reclaim_evicts_a_pod_in_the_same_pass() {
     let mut node = on_layout(DiskLayout::Single, &[("nodefs.available", "10Gi")]);
     node.run_using(pod("p"), 1);
     node.observe(10, &disks(GIB, GIB));
@@ -279,7 +279,7 @@ fn reclaim_that_is_not_enough_costs_a_pod_in_the_same_pass() {
 }
 
 #[test]
-fn memory_pressure_keeps_best_effort_out_and_disk_pressure_everyone() {
+fn memory_pressure_rejects_best_effort_and_disk_pressure_all_pods() {
     let admitted = |node: &Node, class| {
         let pod = PodView {
             stored_qos_class: Some(class),
@@ -314,7 +314,7 @@ fn with_disk(names: &[(&str, i64)]) -> PodUsage {
 }
 
 #[test]
-fn every_pod_above_its_own_disk_limit_goes_in_one_pass_and_the_pass_ends_there() {
+fn all_pods_above_their_disk_limit_are_evicted_in_one_pass() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     let limited = |name| pod(name).limit("ephemeral-storage", "100Mi");
     node.run(limited("one"), with_disk(&[("c", 200)]));
@@ -340,7 +340,7 @@ fn every_pod_above_its_own_disk_limit_goes_in_one_pass_and_the_pass_ends_there()
 }
 
 #[test]
-fn an_empty_dir_above_its_size_limit_costs_the_pod() {
+fn empty_dir_above_its_size_limit_evicts_the_pod() {
     let mut api = pod("p").build();
     let volumes = serde_json::json!([{"name": "cache", "emptyDir": {"sizeLimit": "1Mi"}}]);
     api.spec.as_mut().unwrap().volumes = serde_json::from_value(volumes).unwrap();
@@ -366,7 +366,7 @@ fn an_empty_dir_above_its_size_limit_costs_the_pod() {
 }
 
 #[test]
-fn numbers_that_were_acted_upon_are_not_acted_upon_again() {
+fn measurements_are_acted_upon_only_once() {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
     node.run_using(pod("a"), 100);
     node.run_using(pod("b"), 90);
@@ -401,7 +401,7 @@ fn case(reserved: i64, pods_use: i64) -> Decision {
 }
 
 #[test]
-fn a_reservation_that_does_not_cover_the_soft_threshold_lets_pods_within_allocatable_trigger_it() {
+fn pods_within_allocatable_trigger_an_uncovered_soft_threshold() {
     let met = |reserved, pods_use| -> Vec<usize> {
         let decision = case(reserved, pods_use);
         decision.observed.iter().map(|id| id.index()).collect()

@@ -28,7 +28,7 @@ fn node() -> Node {
 }
 
 /// At `second` with `mib` left: which thresholds are met and due (`h`ard, `s`oft), whether the
-/// condition is reported, and who goes with which grace.
+/// condition is reported, and which pod is evicted with which grace.
 type Row = (
     i64,
     i64,
@@ -81,7 +81,7 @@ fn the_timeline_of_soft_and_hard_memory_eviction() {
 }
 
 #[test]
-fn the_engine_asks_to_be_called_when_a_grace_or_a_transition_ends() {
+fn next_step_is_due_when_a_grace_or_transition_period_ends() {
     let mut node = node();
     let next = |decision: &Decision| decision.next_step_by.as_nanos() / 1_000_000_000;
     assert_eq!(next(&node.memory_left(0, 450)), 10, "the usual interval");
@@ -95,7 +95,7 @@ fn the_engine_asks_to_be_called_when_a_grace_or_a_transition_ends() {
 }
 
 #[test]
-fn a_falling_signal_is_looked_at_before_it_gets_to_its_line() {
+fn falling_signal_is_measured_before_it_reaches_its_threshold() {
     let mut node = Node::hard(&[("memory.available", "100Mi")]);
     node.memory_left(0, 900);
     let decision = node.memory_left(1, 800);
@@ -115,7 +115,7 @@ fn a_falling_signal_is_looked_at_before_it_gets_to_its_line() {
 }
 
 #[test]
-fn what_is_remembered_does_not_grow_with_time() {
+fn engine_state_does_not_grow_with_time() {
     let mut node = node();
     let mut remembered = |passes: std::ops::Range<i64>| {
         for second in passes {

@@ -91,7 +91,7 @@ impl FieldSelector {
 }
 
 /// Terms are put in the order of their texts. Empty terms, and terms in which both the field and
-/// the value are empty, ask for nothing and are dropped.
+/// the value are empty, have no effect and are dropped.
 impl FromStr for FieldSelector {
     type Err = FieldSelectorError;
 

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_lacks_is_named_for_each_alternative() {
+    fn missing_labels_are_named_for_each_alternative() {
         let affinity = required(json!([
             {"matchExpressions": [
                 {"key": "disk", "operator": "In", "values": ["ssd"]},

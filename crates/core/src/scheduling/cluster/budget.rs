@@ -72,7 +72,7 @@ pub(super) struct Budgets {
     forgotten: u64,
 }
 
-/// Changes kept. A reader that is further behind looks at everything again.
+/// Changes kept. A reader that is further behind reads everything again.
 const KEPT_CHANGES: usize = 1024;
 
 impl Budgets {

@@ -4,7 +4,7 @@
 //! with the cluster. Every change of nodes and pods is returned to the caller as a [`Change`], so
 //! that an index can be kept beside it.
 //!
-//! Reading order: `node` (one node and its sums), `order` (the order in which nodes are looked at),
+//! Reading order: `node` (one node and its sums), `order` (the order in which nodes are evaluated),
 //! `images`, `budget` (disruption budgets), `owners` (services and controllers), `pods` (the events
 //! about pods), `nodes` (those about nodes).
 
@@ -134,7 +134,7 @@ impl Cluster {
         slots.filter_map(|slot| Some((slot, self.node(slot)?)))
     }
 
-    /// Nodes in the order in which upstream looks at them: round robin over the zones.
+    /// Nodes in the order in which upstream evaluates them: round robin over the zones.
     pub fn node_order(&self) -> Vec<NodeSlot> {
         self.tree.list()
     }

@@ -153,7 +153,7 @@ fn an_update_keeps_a_nomination_that_the_status_does_not_show_yet() {
 }
 
 #[test]
-fn nominations_come_and_go_with_the_pod() {
+fn nominations_are_added_and_removed_with_the_pod() {
     let mut cluster = Cluster::new();
     cluster.set_pod(stating("a", Some("n1")));
     assert_eq!(nominated(&cluster, "n1"), ["a"]);

@@ -39,9 +39,9 @@ pub struct Configuration {
     pub profiles: Vec<Profile>,
     /// The plugins of every extension point, by scheduler name.
     pub plugins: BTreeMap<String, Plugins>,
-    /// How many nodes are looked at at the same time. No answer depends on it.
+    /// How many nodes are evaluated concurrently. No answer depends on it.
     pub parallelism: i32,
-    /// When to stop looking for nodes, for profiles that do not say; `None` looks at all of them.
+    /// When to stop looking for nodes, for profiles without a value; `None` evaluates all of them.
     pub percentage_of_nodes_to_score: Option<u8>,
     /// The wait after a pod's first failure.
     pub pod_initial_backoff_seconds: i64,

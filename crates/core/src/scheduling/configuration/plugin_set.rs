@@ -121,7 +121,7 @@ impl PluginSet {
         )
     }
 
-    /// Whether both configure the same, wherever they stand.
+    /// Whether both configure the same, at any position.
     pub(super) fn is_equivalent_to(&self, other: &PluginSet) -> bool {
         self.to_json() == other.to_json()
     }

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_node_at_or_after_the_offset_is_found() {
+    fn best_node_at_or_after_the_offset_is_found() {
         let mut groups = Groups::default();
         let id = groups.intern(&[1]);
         for (slot, score) in [(1, 5), (4, 7), (6, 7), (9, 3)] {

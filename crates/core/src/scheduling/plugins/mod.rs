@@ -7,7 +7,7 @@
 //! answering, so that a state can be made by a scan of all nodes or from an index.
 //!
 //! Upstream's plugins for volumes, dynamic resources and declared node features are not here: what
-//! they look at is not modelled, and without it they neither reject nor score.
+//! they read is not modelled, and without it they neither reject nor score.
 
 pub mod image_locality;
 pub mod inter_pod_affinity;

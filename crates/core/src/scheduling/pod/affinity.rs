@@ -1,4 +1,4 @@
-//! Which other pods a pod wants near it, and which not.
+//! Affinity and anti-affinity to other pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 

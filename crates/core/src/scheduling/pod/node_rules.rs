@@ -13,7 +13,7 @@ use crate::problem::Problem;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRules {
     required: RequiredNodeAffinity,
-    /// Whether a node selector or required affinity stands in the spec, even an empty one.
+    /// Whether the spec has a node selector or required affinity, even an empty one.
     pub is_required: bool,
     /// The nodes that the required affinity names.
     pub named: NamedNodes,

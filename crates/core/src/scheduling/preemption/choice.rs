@@ -22,7 +22,7 @@ impl Preemption {
     /// Where room is made: of the best candidates, the first at or after the offset, going round.
     pub fn room(&self, offset: u32, slot_count: u32) -> PreemptionResult {
         match self {
-            Preemption::SwitchedOff(told) => PreemptionResult::SwitchedOff(told),
+            Preemption::SwitchedOff(message) => PreemptionResult::SwitchedOff(message),
             Preemption::NotTried => PreemptionResult::NotTried,
             Preemption::NotEligible(reason) => PreemptionResult::NotEligible(reason),
             Preemption::Tried { .. } => {

@@ -32,7 +32,7 @@ impl Action {
     /// Any update.
     pub const UPDATE: Action = Action((1 << 13) - 1 - 0b11);
 
-    /// Whether a registration for these actions wants to know of the incoming one.
+    /// Whether a registration for these actions includes the incoming one.
     ///
     /// The general update must be registered as such: an update of which nothing is known does not
     /// concern plugins that registered for one aspect. Upstream compares the numbers, which the

@@ -232,7 +232,7 @@ fn an_update_during_the_attempt_counts_when_it_fails() {
 }
 
 #[test]
-fn a_pod_that_is_queued_cannot_be_handed_back() {
+fn queued_pod_cannot_be_requeued() {
     let mut queue = queue();
     queue.add(pending("a"), secs(0));
     let popped = queue.pop().unwrap();

@@ -42,8 +42,8 @@ pub struct Run<'a> {
     pub scope: Scope,
     /// What is kept.
     pub policy: Policy,
-    /// The pods the node knows. They are asked for after [`Found::new`], so that nothing is taken
-    /// for a leftover because its pod came meanwhile.
+    /// The pods the node knows. They are listed after [`Found::new`], so that nothing is taken
+    /// for a leftover because its pod was added meanwhile.
     pub pods: &'a [Report],
     /// Whether these are all of them.
     pub are_all_pods_known: bool,
@@ -171,8 +171,8 @@ fn container(listed: &wire::Container, now: Timestamp) -> Container {
     let created_at = Timestamp::from_nanos(listed.created_at);
     let state = match Listed::try_from(listed.state) {
         Ok(Listed::ContainerRunning) => ContainerState::Running,
-        // Taken for dead it would be the newest of them, and the one whose log is still wanted
-        // would go. Upstream does so, which is seen less where a run is a minute from the next.
+        // Counted as dead it would be the newest of them, and the one whose log is still needed
+        // would be removed. Upstream does so, which shows less where runs are a minute apart.
         Ok(Listed::ContainerCreated) if now - created_at < STARTS_WITHIN => ContainerState::Running,
         Ok(Listed::ContainerCreated | Listed::ContainerExited) => ContainerState::Stopped,
         Ok(Listed::ContainerUnknown) | Err(_) => ContainerState::Unknown,

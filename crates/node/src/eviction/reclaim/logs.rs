@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_logs_are_compressed_and_the_oldest_go() {
+    fn old_logs_are_compressed_and_the_oldest_removed() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("0.log");
         let others = [
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_stands_in_the_name() {
+    fn file_name_has_the_time() {
         let now = Timestamp::from_rfc3339("2026-01-02T15:04:05.5Z").unwrap();
         assert_eq!(stamp(now), "20260102-150405");
     }

@@ -36,7 +36,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 #[ignore = "tier: root"]
-fn one_pod_at_most_is_evicted_for_what_the_system_holds_and_the_event_names_it() {
+fn back_off_evicts_at_most_one_pod_for_memory_held_by_the_system() {
     let (mut trial, mut daemon) = trial(engine("150Mi", None));
     wait(300);
     daemon.go();
@@ -46,7 +46,7 @@ fn one_pod_at_most_is_evicted_for_what_the_system_holds_and_the_event_names_it()
     until("the event is recorded", || {
         rest.warnings.lock().unwrap().iter().any(is_about)
     });
-    // Evicting in each pass would have ended the others by then.
+    // Without back-off each pass would evict another pod in this time.
     wait(5000);
     assert!(trial.evicted().len() <= 1, "{:?}", trial.evicted());
     let alive = trial
@@ -74,7 +74,7 @@ fn one_pod_at_most_is_evicted_for_what_the_system_holds_and_the_event_names_it()
 
 #[test]
 #[ignore = "tier: root"]
-fn without_back_off_pods_go_one_after_the_other_as_upstream() {
+fn without_back_off_all_pods_are_evicted_as_upstream() {
     let engine = eviction::Settings {
         back_off: false,
         ..engine("150Mi", None)

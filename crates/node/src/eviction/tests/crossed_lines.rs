@@ -19,7 +19,7 @@ fn let_pass(time: Duration) {
 
 #[test]
 #[ignore = "tier: root"]
-fn behind_a_soft_line_a_pod_gets_the_lines_grace_and_then_its_own() {
+fn soft_threshold_uses_its_grace_period_and_then_the_pods() {
     let mut settings = engine("50Mi", Some(("150Mi", "1500ms")));
     settings.max_pod_grace_period_seconds = 7;
     let mut trial = Trial::new(1000, settings, |_| {});
@@ -38,14 +38,14 @@ fn behind_a_soft_line_a_pod_gets_the_lines_grace_and_then_its_own() {
     let_pass(Duration::from_secs(1));
     assert!(trial.tenants[0].is_alive());
     assert_eq!(trial.evicted(), ["hog"]);
-    let told = rest.told.lock().unwrap().clone();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].1.contains(&NodeCondition::MemoryPressure));
+    let reported = rest.reported.lock().unwrap().clone();
+    assert_eq!(reported.len(), 1);
+    assert!(reported[0].1.contains(&NodeCondition::MemoryPressure));
 }
 
 #[test]
 #[ignore = "tier: root"]
-fn memory_that_swings_around_a_line_is_one_pressure_until_the_transition_period_is_over() {
+fn memory_oscillating_around_a_threshold_is_one_pressure_condition() {
     let mut settings = engine("50Mi", Some(("150Mi", "5m")));
     settings.pressure_transition_period = threshold::Duration::from_secs(2);
     let mut trial = Trial::new(1000, settings, |_| {});
@@ -58,9 +58,9 @@ fn memory_that_swings_around_a_line_is_one_pressure_until_the_transition_period_
     }
     let over = Instant::now();
     let rest = Arc::clone(&trial.rest);
-    assert_eq!(rest.told.lock().unwrap().len(), 1, "it is said once");
-    eventually("it is over", || rest.told.lock().unwrap().len() == 2);
-    let (at, conditions) = rest.told.lock().unwrap()[1].clone();
+    assert_eq!(rest.reported.lock().unwrap().len(), 1, "reported once");
+    eventually("it is over", || rest.reported.lock().unwrap().len() == 2);
+    let (at, conditions) = rest.reported.lock().unwrap()[1].clone();
     assert_eq!(conditions, BTreeSet::new());
     let after = at.saturating_duration_since(over);
     let expected = Duration::from_millis(1200)..Duration::from_millis(2500);
@@ -70,7 +70,7 @@ fn memory_that_swings_around_a_line_is_one_pressure_until_the_transition_period_
 
 #[test]
 #[ignore = "tier: root"]
-fn pods_go_until_the_minimum_reclaim_is_reached() {
+fn pods_are_evicted_until_the_minimum_reclaim_is_reached() {
     for (reclaim, expected) in [(None, 1), (Some("100Mi"), 2)] {
         let statements = Statements {
             hard: of_memory("150Mi"),

@@ -1,4 +1,4 @@
-//! On the way from a decision to the kill no memory is asked for.
+//! No memory is allocated from a decision to the kill.
 
 use std::alloc::{GlobalAlloc, Layout as Size, System};
 use std::cell::Cell;
@@ -72,7 +72,7 @@ fn roster(
     (roster, cgroup)
 }
 
-/// That the pod has to go, memory being short.
+/// The decision to evict the pod, memory being short.
 fn decide(engine: &mut Engine, roster: &mut Roster) -> Decision {
     let now = Timestamp::from_secs(1000);
     let memory = MemoryObservation {
@@ -93,7 +93,7 @@ fn decide(engine: &mut Engine, roster: &mut Roster) -> Decision {
     engine.step(now, input)
 }
 
-/// Carries out the decision; answers how often that asked for memory.
+/// Carries out the decision; returns the number of allocations.
 fn asked(cgroups: &Cgroups, prepare: impl FnOnce(&CgroupPath)) -> (usize, Outcomes) {
     let (mut reading, notice) = (Reading::new(16), Arc::default());
     let (mut roster, cgroup) = roster(cgroups, &mut reading, &notice);
@@ -102,7 +102,7 @@ fn asked(cgroups: &Cgroups, prepare: impl FnOnce(&CgroupPath)) -> (usize, Outcom
     let mut done = Vec::with_capacity(4);
     let before = ASKED.get();
     drop(std::hint::black_box(Box::new(1)));
-    assert_eq!(ASKED.get() - before, 1, "what is asked for is counted");
+    assert_eq!(ASKED.get() - before, 1, "allocations are counted");
     let before = ASKED.get();
     let targets = roster.targets();
     kill_pods(&decision, targets, &mut reading, &mut done);
@@ -116,7 +116,7 @@ fn was_killed(done: &Outcomes) -> bool {
 }
 
 #[test]
-fn on_the_way_to_the_kill_no_memory_is_asked_for_with_cgroup_v2() {
+fn kill_allocates_no_memory_with_cgroup_v2() {
     let machine = FakeMachine::new(Version::V2);
     let cgroups = machine.cgroups(Driver::Cgroupfs);
     let mut file = None;
@@ -130,7 +130,7 @@ fn on_the_way_to_the_kill_no_memory_is_asked_for_with_cgroup_v2() {
 }
 
 #[test]
-fn on_the_way_to_the_kill_no_memory_is_asked_for_with_cgroup_v1() {
+fn kill_allocates_no_memory_with_cgroup_v1() {
     let machine = FakeMachine::new(Version::V1);
     let cgroups = machine.cgroups(Driver::Cgroupfs);
     let mut victim = Waiting::spawn("true");
@@ -146,7 +146,7 @@ fn on_the_way_to_the_kill_no_memory_is_asked_for_with_cgroup_v1() {
 
 #[test]
 #[ignore = "tier: root"]
-fn on_the_way_to_the_kill_no_memory_is_asked_for_with_the_kernels_cgroups() {
+fn kill_allocates_no_memory_with_the_kernels_cgroups() {
     let kernel = KernelCgroups::new();
     let cgroups = kernel.cgroups();
     let mut victim = Waiting::spawn("true");

@@ -8,7 +8,7 @@ use plimsoll_core::object::pod::{PodView, QosClass};
 use plimsoll_core::resources::ResourceName;
 use plimsoll_core::scheduling::pod::SchedulingPod;
 
-/// A pod that runs, and what it asks for.
+/// A running pod and its requests.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     pub(super) view: PodView,
@@ -24,7 +24,7 @@ impl Running {
         }
     }
 
-    /// Whether it asks for less, or as much, of memory or else of cpu.
+    /// Whether it requests less, or as much, memory or else cpu.
     fn is_smaller_than(&self, other: &Running) -> bool {
         let size = |of: &Running| {
             let of = &of.pod.requests.incoming;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_classes_give_before_higher_ones() {
+    fn lower_qos_classes_are_preempted_first() {
         let pods = [
             running(QosClass::Guaranteed, 200, 200, 0),
             running(QosClass::Burstable, 100, 100, 0),
@@ -217,12 +217,12 @@ mod tests {
         assert_eq!(chosen(&pods, &[lacking("cpu", 100)]), Ok(vec![1]));
         assert_eq!(chosen(&pods, &[lacking("cpu", 101)]), Ok(vec![0]));
         assert_eq!(chosen(&pods, &[lacking("cpu", 300)]), Ok(vec![1, 0]));
-        // A pod that asks for nothing still makes room for one.
+        // A pod without requests still makes room for one.
         assert_eq!(chosen(&pods, &[lacking("pods", 1)]), Ok(vec![2]));
     }
 
     #[test]
-    fn one_large_pod_is_better_than_two_small_ones_and_the_smaller_of_two_large() {
+    fn preemption_prefers_few_pods_and_then_small_ones() {
         let pods = [
             running(QosClass::Burstable, 100, 1, 0),
             running(QosClass::Burstable, 300, 1, 0),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_as_critical_stays() {
+    fn pod_of_equal_priority_is_not_preempted() {
         let equal = [running(QosClass::Burstable, 500, 1, 2_000_000_000)];
         assert_eq!(
             chosen(&equal, &[lacking("cpu", 20)]),

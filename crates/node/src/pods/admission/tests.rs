@@ -49,7 +49,7 @@ fn check(pod: &Pod, others: &[Pod], expected: Option<(&str, &str)>) {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_numbers() {
+fn pod_that_does_not_fit_is_refused_with_amounts() {
     let other = pod(json!({"cpu": "1500m"}), json!({}));
     check(
         &pod(json!({"cpu": "500m"}), json!({})),
@@ -96,7 +96,7 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
 }
 
 #[test]
-fn a_critical_pod_drives_others_away_unless_it_would_be_refused_anyway() {
+fn critical_pod_preempts_others_unless_refused_for_another_reason() {
     let priority = json!({"priority": 2_000_000_000});
     let critical = pod(json!({"cpu": "1"}), priority);
     let mut other = pod(json!({"cpu": "1500m"}), json!({}));
@@ -160,7 +160,7 @@ fn pods_for_other_nodes_are_refused() {
 }
 
 #[test]
-fn only_taints_that_drive_pods_away_count_and_static_pods_stay() {
+fn only_no_execute_taints_refuse_pods_and_static_pods_stay() {
     let intolerant = pod(json!({}), json!({"tolerations": []}));
     check(
         &intolerant,
@@ -207,7 +207,7 @@ fn sysctls_are_safe_or_allowed() {
 }
 
 #[test]
-fn pressure_comes_first_and_a_shutdown_last() {
+fn pressure_is_checked_first_and_shutdown_last() {
     let mut facts = facts();
     facts.pressure.insert(NodeCondition::MemoryPressure);
     facts.is_shutting_down = true;
@@ -261,7 +261,7 @@ fn a_label_that_cannot_be_enforced_is_not_ignored() {
 }
 
 #[test]
-fn what_the_runtime_cannot_enforce_is_refused_and_what_it_can_is_not() {
+fn pod_is_refused_only_if_the_runtime_cannot_confine_it() {
     let confined = json!({"securityContext": {
         "appArmorProfile": {"type": "RuntimeDefault"},
         "seLinuxOptions": {"level": "s0"},

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_are_relative_to_where_they_come_from() {
+    fn redirects_are_relative_to_the_request_url() {
         let here = Target {
             is_tls: false,
             host: "10.0.0.1".to_owned(),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_go_by_number_or_by_name() {
+    fn port_is_a_number_or_a_name() {
         let container: Container = serde_json::from_value(serde_json::json!({
             "name": "a", "ports": [{"name": "web", "containerPort": 8080}],
         }))

@@ -83,7 +83,7 @@ async fn redirects_are_followed_on_the_same_host_only() {
 }
 
 #[tokio::test]
-async fn a_chain_of_redirects_has_an_end_and_a_body_a_limit() {
+async fn redirects_and_body_size_are_limited() {
     let (port, server) = serve(vec![answer("301 Moved\r\nlocation: /", ""); 10]);
     let error = fetch(port, json!({"port": 0})).await.unwrap_err();
     assert!(error.to_string().ends_with("stopped after 10 redirects"));
@@ -95,7 +95,7 @@ async fn a_chain_of_redirects_has_an_end_and_a_body_a_limit() {
 }
 
 #[tokio::test]
-async fn errors_read_as_those_of_go() {
+async fn http_errors_match_go() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

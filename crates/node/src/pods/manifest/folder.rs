@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_that_are_no_pods_do_not_hide_the_others() {
+    async fn invalid_pod_files_do_not_hide_others() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         std::fs::write(path.join("b.yaml"), manifest("b")).unwrap();

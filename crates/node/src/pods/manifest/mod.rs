@@ -157,7 +157,7 @@ spec:
     }
 
     #[test]
-    fn what_is_no_pod_is_refused() {
+    fn invalid_static_pods_are_refused() {
         let error = |text: &str| parse(text, "/a", "n").unwrap_err().to_string();
         assert!(error("{").starts_with("couldn't parse as pod("));
         assert!(error("kind: Service\napiVersion: v1").contains("Service"));

@@ -96,7 +96,7 @@ impl Asked {
             ))
         };
         let answer = runtime.exec_sync(&self.id, &command, timeout);
-        // Runtimes keep the time; one that does not must not hold up the probe for ever.
+        // Runtimes keep the time; one that does not must not block the probe forever.
         let patience = timeout + Duration::from_secs(10);
         match tokio::time::timeout(patience, answer).await {
             Ok(Ok(answer)) => {
@@ -150,7 +150,7 @@ async fn connect(host: &str, port: u16, timeout: Duration) -> Found {
     }
 }
 
-/// Puts in the values that stand in the container's own environment. Values from elsewhere are not
+/// Expands variables of the container's own environment. Values from elsewhere are not
 /// known here, as upstream.
 fn expand(word: &str, container: &Container) -> String {
     let value_of = |name: &str| {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_that_is_open_is_well() {
+    async fn open_port_is_healthy() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let second = Duration::from_secs(1);

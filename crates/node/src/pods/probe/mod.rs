@@ -18,7 +18,7 @@ pub(crate) use prober::run;
 /// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Whether the container has come up; until then the others wait.
+    /// Whether the container has started; until then the others wait.
     Startup,
     /// Whether it can take requests.
     Readiness,

@@ -73,7 +73,7 @@ async fn a_service_that_serves_is_healthy() {
 }
 
 #[tokio::test]
-async fn a_service_that_says_otherwise_is_not() {
+async fn grpc_service_that_is_not_serving_fails_the_probe() {
     let (address, _) = serve(Some(vec![8, 2]), "0").await;
     let expected = "service unhealthy (responded with \"NOT_SERVING\")";
     assert_eq!(ask(address).await, Found::Failure(expected.to_owned()));
@@ -93,7 +93,7 @@ async fn a_service_that_is_not_there_is_not() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let Found::Failure(text) = ask(address).await else {
-        panic!("nobody is there");
+        panic!("no server listens");
     };
     let expected = format!("error: failed to connect service at \"{address}\"");
     assert!(text.starts_with(&expected), "{text}");

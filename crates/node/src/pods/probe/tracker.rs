@@ -43,7 +43,7 @@ pub(super) struct Target {
     pub(super) id: String,
     /// When it was started, by the clock that is never set. Counts when the container is first seen.
     pub(super) started_at: Timestamp,
-    /// Whether it has come up.
+    /// Whether it has started.
     pub(super) is_started: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Tracker {
     /// The last answer, and how often in a row it came.
     last: Option<Verdict>,
     run: u32,
-    /// Whether everything is said until there is another container.
+    /// Whether probes pause until there is another container.
     is_on_hold: bool,
     is_asking: bool,
 }
@@ -135,7 +135,7 @@ impl Tracker {
         self.due = Some(now.saturating_add(self.numbers.period));
     }
 
-    /// Takes the answer about a container; `None` for one that says nothing. Answers what the
+    /// Takes the answer about a container; `None` for one that says nothing. Returns what the
     /// probe has found, if enough results agree.
     pub(super) fn answered(&mut self, id: &str, verdict: Option<Verdict>) -> Option<Verdict> {
         self.is_asking = false;
@@ -156,10 +156,10 @@ impl Tracker {
         if self.run < threshold {
             return None;
         }
-        // What failed here will be replaced; what has come up need not be asked again.
-        let is_said = self.kind == Kind::Startup
+        // A failed container will be replaced; a started one need not be probed again.
+        let is_final = self.kind == Kind::Startup
             || self.kind == Kind::Liveness && verdict == Verdict::Failure;
-        if is_said {
+        if is_final {
             self.is_on_hold = true;
             self.run = 0;
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_question_comes_when_it_is_due() {
+    fn first_probe_runs_after_its_initial_delay() {
         for (kind, delay, expected) in [
             (Kind::Readiness, 0, 100),
             (Kind::Readiness, 5, 105),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_older_than_the_agent_are_asked_one_after_another() {
+    fn first_probes_of_older_containers_are_spread() {
         let mut tracker = tracker(Kind::Liveness, json!({}));
         let due = tracker.due(Some(&target(0, true)), at(1000), 0.3);
         assert_eq!(due, Some(at(1003)));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_answers_in_a_row_decide() {
+    fn consecutive_results_decide() {
         let mut tracker = tracker(
             Kind::Readiness,
             json!({"failureThreshold": 2, "successThreshold": 3}),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_replaced_is_not_asked_again() {
+    fn failed_container_is_not_probed_until_it_is_replaced() {
         let mut tracker = tracker(Kind::Liveness, json!({"failureThreshold": 1}));
         let mut container = target(0, true);
         tracker.due(Some(&container), at(0), 0.0);

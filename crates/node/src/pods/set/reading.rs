@@ -52,7 +52,7 @@ impl Pods {
     }
 
     /// Whether sources have listed all pods, though some may not have been observed yet.
-    pub fn are_all_told(&self) -> bool {
+    pub fn are_all_listed(&self) -> bool {
         self.table().is_ready()
     }
 }

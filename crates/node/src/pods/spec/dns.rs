@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resolv_conf_is_read_as_resolvers_read_it() {
+    fn resolv_conf_is_parsed_as_by_resolvers() {
         for (text, want) in [
             ("", config(&[], &[], &[])),
             (" \n\n# nameserver 1.2.3.4\n", config(&[], &[], &[])),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pod_asks_for_is_added_and_its_options_win() {
+    fn pod_dns_config_is_merged_and_its_options_win() {
         let own = json!({
             "nameservers": ["10.0.0.10", "9.9.9.9"],
             "searches": ["svc.cluster.local", "my.example"],
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_resolvers_could_not_hold_is_cut_with_a_warning() {
+    fn dns_config_above_resolver_limits_is_cut_with_a_warning() {
         let servers = ["1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4"];
         let own = json!({"dnsPolicy": "None", "dnsConfig": {"nameservers": servers}});
         check(

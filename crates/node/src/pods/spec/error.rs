@@ -17,7 +17,7 @@ pub enum SpecError {
     /// The ConfigMap has no such key.
     #[error("couldn't find key {key} in ConfigMap {namespace}/{name}")]
     NoConfigMapKey {
-        /// The key asked for.
+        /// The requested key.
         key: String,
         /// Where the ConfigMap is.
         namespace: String,
@@ -27,7 +27,7 @@ pub enum SpecError {
     /// The Secret has no such key.
     #[error("couldn't find key {key} in Secret {namespace}/{name}")]
     NoSecretKey {
-        /// The key asked for.
+        /// The requested key.
         key: String,
         /// Where the Secret is.
         namespace: String,
@@ -46,7 +46,7 @@ pub enum SpecError {
     /// The environment file has no such key.
     #[error("environment variable key {key:?} not found in file {path:?}")]
     NoEnvFileKey {
-        /// The key asked for.
+        /// The requested key.
         key: String,
         /// The file.
         path: PathBuf,

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_from_the_spec_and_are_cut_to_a_label() {
+    fn hostname_is_the_spec_or_pod_name_cut_to_a_label() {
         let long = "a".repeat(62);
         for (name, spec, host, domain) in [
             ("web", json!({}), "web", ""),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_gets_the_full_name_only_if_asked_and_if_it_fits() {
+    fn set_hostname_as_fqdn_sets_the_full_name_if_it_fits() {
         let full = |name: &str, wants: bool| {
             let spec = json!({"subdomain": "s", "setHostnameAsFQDN": wants});
             let pod = pod(name, spec);

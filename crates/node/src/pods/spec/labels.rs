@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_into_annotations_is_read_back() {
+    fn container_annotations_round_trip() {
         let pod = serde_json::from_value(json!({
             "metadata": {"name": "p", "deletionGracePeriodSeconds": 5},
             "spec": {"containers": [], "terminationGracePeriodSeconds": 30},
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_cannot_pass_for_another_by_its_own_labels() {
+    fn pod_labels_cannot_override_reserved_labels() {
         let pod: Pod = serde_json::from_value(json!({"metadata": {
             "name": "p", "namespace": "ns", "uid": "u",
             "labels": {"app": "x", "io.kubernetes.pod.uid": "other"},

@@ -24,7 +24,7 @@ pub struct NodeContext {
     pub pod_logs_dir: PathBuf,
     /// The node's own hosts file, which pods on its network see.
     pub hosts_file: PathBuf,
-    /// `seccompDefault`: whether containers that ask for nothing get the runtime's profile.
+    /// `seccompDefault`: whether containers without a profile get the runtime's default.
     pub seccomp_default: bool,
     /// Whether the runtime can make mounts read-only all the way down.
     pub supports_recursive_read_only: bool,

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_has_what_core_planned() {
+    fn cri_resources_match_the_plan_of_core() {
         let pod = view(json!({"containers": [{"name": "c", "resources": {
             "requests": {"cpu": "250m", "memory": "64Mi"},
             "limits": {"cpu": "1", "memory": "128Mi", "hugepages-2Mi": "4Mi"},
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_overhead_says_nothing_of_it() {
+    fn pod_without_overhead_has_empty_overhead_resources() {
         let pod = view(json!({"containers": []}));
         let got = overhead_resources(&pod, &container_settings());
         assert_eq!(got, LinuxContainerResources::default());

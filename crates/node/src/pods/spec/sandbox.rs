@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_says_whose_it_is_and_where_its_logs_and_cgroup_are() {
+    fn sandbox_config_has_metadata_log_directory_and_cgroup_parent() {
         let got = sandbox(json!({}));
         let metadata = got.metadata.unwrap();
         assert_eq!(
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pods_own_users_go_to_its_sandbox() {
+    fn sandbox_has_the_pods_user_namespace() {
         let pod = pod_with(json!({"hostUsers": false}));
         let sandbox = sandbox_config(&node("/k"), &pod, 0, None, &own_users()).unwrap();
         let security = sandbox.config.linux.unwrap().security_context.unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn users_groups_and_sysctls_of_the_pod_go_to_its_sandbox() {
+    fn sandbox_has_the_pods_user_groups_and_sysctls() {
         let got = sandbox(json!({
             "securityContext": {
                 "runAsUser": 7, "runAsGroup": 8, "fsGroup": 9, "supplementalGroups": [10, 11],

@@ -116,7 +116,7 @@ pub fn read_in_volume(volume: &Path, path: &str) -> io::Result<String> {
     Ok(text)
 }
 
-/// Opens what a path in the volume stands for, which must be in the volume too.
+/// Opens the target of a path in the volume, which must be in the volume too.
 fn open_in_volume(volume: &Path, path: &str) -> io::Result<OwnedFd> {
     let base = fs::canonicalize(volume)?;
     let real = fs::canonicalize(volume.join(path))?;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_inside_the_volume_and_never_out_of_it() {
+    fn sub_path_links_are_followed_only_inside_the_volume() {
         let (dir, volume) = volume();
         symlink("data/deep", volume.join("inside")).unwrap();
         symlink(volume.join("data"), volume.join("absolute")).unwrap();
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
-    fn what_was_checked_is_what_is_mounted() {
+    fn mounted_sub_path_is_the_checked_one() {
         let (dir, volume) = volume();
         symlink("data", volume.join("link")).unwrap();
         let wanted = SubPath {

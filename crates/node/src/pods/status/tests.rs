@@ -201,7 +201,7 @@ fn the_phase_follows_from_the_containers_and_the_policy() {
 }
 
 #[test]
-fn a_pod_that_was_stopped_is_over_whatever_its_policy() {
+fn stopped_pod_is_finished_for_any_restart_policy() {
     for (states, expected) in [
         ("a1:exited=0 a2:exited=0", "Succeeded"),
         ("a1:exited=0 a2:exited=143", "Failed"),
@@ -228,7 +228,7 @@ fn a_terminal_phase_is_final() {
 }
 
 #[test]
-fn who_waits_says_why() {
+fn waiting_containers_have_a_reason() {
     for (containers, states, name, expected) in [
         ("a1", "", "a1", "ContainerCreating"),
         ("i1 a1", "", "a1", "PodInitializing"),
@@ -255,7 +255,7 @@ fn who_waits_says_why() {
 }
 
 #[test]
-fn an_end_is_told_with_its_particulars_and_remembered() {
+fn terminated_state_has_details_and_becomes_the_last_state() {
     let mut case = Case::new("Always", "a1", "a1#0:exited=3 a1#1:running");
     let container = own(&case.compute(), "a1");
     assert_eq!(container.container_id.as_deref(), Some("rt://a1-1"));
@@ -271,7 +271,7 @@ fn an_end_is_told_with_its_particulars_and_remembered() {
 }
 
 #[test]
-fn a_container_that_vanished_is_not_forgotten() {
+fn vanished_container_stays_in_the_status() {
     let mut case = Case::new("Always", "a1", "a1:running");
     let container = own(&case.then(""), "a1");
     assert_eq!(waiting_reason(&container), "ContainerCreating");
@@ -334,7 +334,7 @@ fn started_and_ready_follow_the_probes() {
 }
 
 #[test]
-fn conditions_say_what_is_missing() {
+fn conditions_name_incomplete_containers() {
     let status = Case::new("Always", "i1 a1 a2", "i1:running").compute();
     let initialized = condition(&status, "Initialized");
     assert_eq!(
@@ -405,7 +405,7 @@ fn times_of_transitions_are_kept_while_nothing_changes() {
 }
 
 #[test]
-fn readiness_gates_are_somebody_elses_conditions() {
+fn readiness_gates_read_conditions_of_other_writers() {
     let mut case = Case::new("Always", "a1", "a1:running");
     let gates = json!([{"conditionType": "example.org/Gate"}]);
     case.pod.spec.as_mut().unwrap().readiness_gates = serde_json::from_value(gates).unwrap();
@@ -430,7 +430,7 @@ fn readiness_gates_are_somebody_elses_conditions() {
 }
 
 #[test]
-fn a_pod_that_has_done_its_work_may_be_left_to_have_succeeded() {
+fn evicted_pod_that_completed_may_succeed() {
     let mut case = Case::new("Never", "a1", "a1:exited=0");
     case.stage = Stage::Terminating;
     let mut forced = Forced {
@@ -452,7 +452,7 @@ fn a_pod_that_has_done_its_work_may_be_left_to_have_succeeded() {
 }
 
 #[test]
-fn an_eviction_stands_whatever_the_containers_do() {
+fn eviction_is_final_whatever_the_containers_exit_with() {
     let mut case = Case::new("Always", "a1", "a1:running");
     case.stage = Stage::Terminating;
     case.forced = Some(Forced {
@@ -496,7 +496,7 @@ fn an_eviction_stands_whatever_the_containers_do() {
 }
 
 #[test]
-fn addresses_come_in_the_order_of_the_nodes_families() {
+fn pod_ips_follow_the_order_of_the_nodes_families() {
     let ips = |list: &[&str], host: &[&str]| {
         let list: Vec<String> = list.iter().map(ToString::to_string).collect();
         let host: Vec<IpAddr> = host.iter().map(|ip| ip.parse().unwrap()).collect();
@@ -538,7 +538,7 @@ fn messages_of_all_containers_together_are_limited() {
 }
 
 #[test]
-fn at_the_end_every_container_has_one() {
+fn every_container_is_terminated_in_the_end() {
     let mut status = Case::new("Always", "a1 a2", "a1:running").compute();
     close(&pod("Always", "a1 a2"), &mut status);
     assert_eq!(status.phase.as_deref(), Some("Failed"));
@@ -556,7 +556,7 @@ fn at_the_end_every_container_has_one() {
 }
 
 #[test]
-fn a_patch_sends_what_differs_and_takes_away_what_is_gone() {
+fn status_patch_sends_changes_and_removals() {
     let mut case = Case::new("Always", "a1", "");
     let first = case.compute();
     assert_eq!(patch("u", &first, &first), None);
@@ -589,7 +589,7 @@ fn a_patch_sends_what_differs_and_takes_away_what_is_gone() {
 }
 
 #[test]
-fn resources_show_what_is_in_force() {
+fn resource_status_has_the_actual_resources() {
     use plimsoll_runtime::wire::LinuxContainerResources;
     let mut case = Case::new("Always", "a1", "a1:running");
     let stated = json!({

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_period_asked_for_counts_and_a_second_is_the_least() {
+    fn shortest_grace_period_counts_and_is_at_least_one_second() {
         for (current, spec, deletion, wanted, expected) in [
             (None, None, None, None, 30),
             (None, Some(60), None, None, 60),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_probe_may_bring_its_own_period() {
+    fn probe_grace_period_overrides_the_pods() {
         let container: Container = serde_json::from_value(json!({
             "name": "a",
             "livenessProbe": {"terminationGracePeriodSeconds": 3},

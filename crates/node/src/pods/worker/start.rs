@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn logs_tell_how_often_a_forgotten_container_was_started() {
+    async fn restart_count_of_a_forgotten_container_is_read_from_its_logs() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(count_of_logs(&folder.path().join("none")).await, 0);
         assert_eq!(count_of_logs(folder.path()).await, 0);

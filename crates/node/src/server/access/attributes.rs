@@ -1,4 +1,4 @@
-//! What a request wants, in the terms of authorization.
+//! The authorization attributes of a request.
 
 use http::Method;
 

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_hides_it_among_the_protocols() {
+    fn token_is_read_from_the_websocket_protocols() {
         let name = "sec-websocket-protocol";
         let mut headers = with(
             name,

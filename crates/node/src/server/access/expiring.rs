@@ -1,4 +1,4 @@
-//! Answers that are good for a while.
+//! Answers with an expiry.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -28,7 +28,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Expiring<K, V> {
         (now < *end).then(|| value.clone())
     }
 
-    /// Keeps an answer. When there is no room, what has ended goes, then what ends next.
+    /// Keeps an answer. Without room, expired answers are dropped, then the next to expire.
     pub(super) fn put(&self, key: K, value: V, now: Instant, life: Duration) {
         if life.is_zero() {
             return;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_good_until_its_time_is_over() {
+    fn cached_answer_expires() {
         let cache = Expiring::new(8);
         let now = Instant::now();
         cache.put("a", 1, now, Duration::from_secs(2));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_never_more_than_fits() {
+    fn cache_never_exceeds_its_capacity() {
         let cache = Expiring::new(2);
         let now = Instant::now();
         cache.put("long", 1, now, Duration::from_secs(9));

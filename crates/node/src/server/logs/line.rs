@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_both_formats_are_taken_apart() {
+    fn lines_of_both_formats_are_parsed() {
         let (out, err) = (Some(Source::Stdout), Some(Source::Stderr));
         type Case<'a> = (&'a [u8], i64, &'a str, Option<Source>, &'a [u8]);
         let cases: &[Case<'_>] = &[
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_line() {
+    fn malformed_lines_are_refused() {
         let cases: &[&[u8]] = &[
             b"",
             b"\n",
@@ -220,12 +220,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_cause_a_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Format::of(&line);
         }
 
         #[test]
-        fn nothing_like_a_line_makes_it_panic(line in "[0-9TZ:.+-]{0,40} (stdout|stderr|x)? ?[PF]? ?.{0,20}\n?") {
+        fn no_malformed_line_causes_a_panic(line in "[0-9TZ:.+-]{0,40} (stdout|stderr|x)? ?[PF]? ?.{0,20}\n?") {
             let _ = Format::of(line.as_bytes());
         }
     }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_log_options_are_refused() {
         let cases = [
             ("tailLines=x", Refusal::Malformed),
             ("sinceTime=yesterday", Refusal::Malformed),

@@ -63,7 +63,7 @@ impl Printer {
             let Some(source) = line.source else {
                 return Next::Failed("unexpected stream type \"\"".to_owned());
             };
-            if self.wants(source) {
+            if self.includes(source) {
                 if self.options.timestamps && self.at_line_start {
                     self.put(line.stamp.as_bytes(), out);
                     self.put(b" ", out);
@@ -82,7 +82,7 @@ impl Printer {
         }
     }
 
-    fn wants(&self, source: Source) -> bool {
+    fn includes(&self, source: Source) -> bool {
         match self.options.streams {
             Streams::All => true,
             Streams::Stdout => source == Source::Stdout,
@@ -186,7 +186,7 @@ damaged\n\
     }
 
     #[test]
-    fn an_unknown_format_is_said() {
+    fn unknown_log_format_is_reported() {
         let (text, next) = shown("what\n", LogOptions::default());
         assert_eq!(text, "");
         let expected = "failed to get parse function: unsupported log format: \"what\\n\"";

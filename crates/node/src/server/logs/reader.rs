@@ -149,7 +149,7 @@ impl LogReader {
                 self.is_over = !self.wait().await?;
                 continue;
             }
-            // What is left has no end of line and is shown all the same.
+            // What is left has no end of line and is still shown.
             let last = self.rest.split();
             if !last.is_empty() && !self.is_skipping {
                 self.print(&last, &mut out);
@@ -212,7 +212,7 @@ impl LogReader {
             follow.asked = Some(now);
             follow.is_running = is_running(&*self.runtime, &self.container).await;
         }
-        // What a container wrote just before it ended is read once more.
+        // What a container wrote just before it ended is read in one more pass.
         if follow.is_running {
             watch.changed(PERIOD).await;
         }

@@ -157,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn a_log_is_read_as_the_model_reads_it(
+    fn log_reader_matches_the_model(
         entries in entries(),
         options in options(),
         is_cut in any::<bool>(),
@@ -188,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_passed_over() {
+fn overlong_line_is_skipped() {
     let line = |text: &str| format!("1970-01-01T00:00:00Z stdout F {text}\n");
     let text = [line("a"), line(&"x".repeat(3 << 20)), line("b")].concat();
     let shown = read(text.as_bytes(), LogOptions::default());

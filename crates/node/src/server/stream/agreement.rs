@@ -19,9 +19,9 @@ pub(super) const SPDY: &str = "SPDY/3.1";
 /// How a WebSocket carries channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Encoding {
-    /// A byte for the channel, then what is said.
+    /// A byte for the channel, then the data.
     Binary,
-    /// A digit for the channel, then what is said in base64.
+    /// A digit for the channel, then the data in base64.
     Base64,
 }
 
@@ -98,7 +98,7 @@ pub(in crate::server) fn agree(headers: &HeaderMap, spoken: Spoken) -> Result<Ag
     Ok(Agreement::Spdy { protocol })
 }
 
-/// The refusal of a request that wants to go on speaking HTTP.
+/// Refuses a request without an upgrade.
 pub(in crate::server) fn require_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut values = headers.get_all(CONNECTION).iter();
     let is_upgrade = values.any(|value| {

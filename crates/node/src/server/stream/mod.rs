@@ -1,6 +1,6 @@
 //! Connections that speak something else than HTTP: the streams of processes, and ports.
 //!
-//! A client asks for an upgrade to a WebSocket or to SPDY/3.1. Where the runtime serves streams
+//! A client requests an upgrade to a WebSocket or to SPDY/3.1. Where the runtime serves streams
 //! itself, the connection is passed on; else it ends here.
 //!
 //! Reading order: `agreement` (what is spoken), `session` (a process and a client), `status` (how it

@@ -32,7 +32,7 @@ pub(in crate::server) struct Target {
     pub(in crate::server) uid: String,
 }
 
-/// Two streams that belong together, as far as they have come.
+/// Two streams that belong together, as far as they are open.
 struct Pair {
     data: Option<Stream>,
     error: Option<Stream>,

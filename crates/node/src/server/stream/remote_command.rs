@@ -24,7 +24,7 @@ const LIMITS: Limits = Limits {
     buffer: 256 * 1024,
 };
 
-/// A client's connection, and its streams on which nothing is said from here.
+/// A client's connection, and its streams that carry nothing from here.
 pub(super) struct RemoteCommand {
     connection: Connection,
     inputs: Vec<Outflow>,
@@ -39,7 +39,7 @@ pub(super) enum OpenError {
     Gone,
 }
 
-/// Waits until the client has opened all the streams that it wants.
+/// Waits until the client has opened all streams that it requested.
 pub(super) async fn open(
     upgraded: Upgraded,
     protocol: &str,

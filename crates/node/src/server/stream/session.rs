@@ -172,7 +172,7 @@ async fn copy_in(from: Option<DuplexStream>, to: Option<Input>) {
 }
 
 /// What the process says. It is read to its end even if the client does not want it, so that the
-/// process does not wait for ever.
+/// process does not wait forever.
 async fn copy_out(from: Option<Output>, to: Option<Outlet>) {
     let Some(mut from) = from else {
         return;

@@ -23,7 +23,7 @@ struct Size {
 }
 
 impl Sizes {
-    /// The last size that has come in full with this piece. After nonsense nothing is read, as
+    /// The last size that this piece completes. After malformed input nothing is read, as
     /// upstream's decoder stops there.
     pub(super) fn read(&mut self, piece: &[u8]) -> Option<TerminalSize> {
         if self.is_broken {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_come_in_any_pieces() {
+    fn terminal_sizes_are_read_from_any_fragments() {
         let mut sizes = Sizes::default();
         assert_eq!(sizes.read(b"{\"Width\":80,"), None);
         let size = |width, height| Some(TerminalSize { width, height });
@@ -76,7 +76,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic_or_grow(
+        fn no_input_causes_a_panic_or_growth(
             pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..9)
         ) {
             let mut sizes = Sizes::default();

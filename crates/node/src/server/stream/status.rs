@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_code_is_told_as_upstream_tells_it() {
+    fn exit_code_has_upstreams_status() {
         let exec = Kind::Exec(vec!["sh".to_owned(), "-c".to_owned()]);
         let success = json!({"status": "Success"});
         assert_eq!(text(&exec, Ok(0), Form::Json), Some(success));
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn a_command_that_cannot_run_is_an_internal_error() {
         let error = Error::failed("start \"nothing\"", "no such file");
-        let told = text(&Kind::Exec(Vec::new()), Err(error), Form::Json).unwrap();
+        let status = text(&Kind::Exec(Vec::new()), Err(error), Form::Json).unwrap();
         assert_eq!(
-            told["message"],
+            status["message"],
             "Internal error occurred: error executing command in container: \
              cannot start \"nothing\": no such file"
         );
-        assert_eq!(told["reason"], "InternalError");
+        assert_eq!(status["reason"], "InternalError");
     }
 }

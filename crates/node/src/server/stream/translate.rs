@@ -93,7 +93,7 @@ async fn open(mut connection: Connection, wanted: Wanted) -> Result<ProcessStrea
         let mut status = Vec::new();
         let mut error = (&mut error.input).take(MAX_STATUS);
         let _ = error.read_to_end(&mut status).await;
-        // All output has come before the status; the connection has done its work.
+        // All output arrives before the status; the connection is done.
         drop(connection);
         exit_code(&status)
     });
@@ -163,15 +163,15 @@ mod tests {
 
     #[test]
     fn a_runtimes_status_is_an_exit_code_or_a_reason() {
-        let told = |text: &str| exit_code(text.as_bytes()).map_err(|error| error.to_string());
-        assert_eq!(told(r#"{"metadata":{},"status":"Success"}"#), Ok(0));
+        let exit = |text: &str| exit_code(text.as_bytes()).map_err(|error| error.to_string());
+        assert_eq!(exit(r#"{"metadata":{},"status":"Success"}"#), Ok(0));
         let failed = r#"{"status":"Failure","reason":"NonZeroExitCode",
             "details":{"causes":[{"reason":"ExitCode","message":"9"}]}}"#;
-        assert_eq!(told(failed), Ok(9));
+        assert_eq!(exit(failed), Ok(9));
         let broken = r#"{"status":"Failure","message":
             "Internal error occurred: error executing command in container: no such file"}"#;
-        assert_eq!(told(broken), Err("no such file".to_owned()));
+        assert_eq!(exit(broken), Err("no such file".to_owned()));
         let nothing = "the runtime did not say how the command ended".to_owned();
-        assert_eq!(told(""), Err(nothing));
+        assert_eq!(exit(""), Err(nothing));
     }
 }

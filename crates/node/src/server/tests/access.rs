@@ -129,7 +129,7 @@ async fn a_token_is_reviewed_once_and_so_is_access() {
 }
 
 #[tokio::test]
-async fn refusals_are_worded_as_upstream_words_them() {
+async fn refusals_have_upstreams_wording() {
     let reviewer = Reviewer::default();
     let kubelet_api = reviewer.kubelet_api(false).await;
     let unauthorized = (StatusCode::UNAUTHORIZED, "Unauthorized".to_owned());
@@ -154,7 +154,7 @@ async fn refusals_are_worded_as_upstream_words_them() {
 }
 
 #[tokio::test]
-async fn silence_is_somebody_only_where_it_is_allowed_and_nothing_wrong_is_shown() {
+async fn request_without_credentials_is_anonymous_only_where_allowed() {
     let reviewer = Reviewer::default();
     let kubelet_api = reviewer.kubelet_api(true).await;
     let (code, text) = soon(kubelet_api.get("/pods")).await;
@@ -196,7 +196,7 @@ async fn a_certificate_of_the_authority_names_a_user() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_stumbles_is_asked_again_but_not_for_ever() {
+async fn failing_access_review_is_retried_a_limited_number_of_times() {
     let reviewer = Reviewer::default();
     reviewer.failures.store(2, Ordering::Relaxed);
     let user = crate::server::access::User {
@@ -218,7 +218,7 @@ async fn an_api_server_that_stumbles_is_asked_again_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn certificates_can_be_exchanged_while_the_face_is_up() {
+async fn certificates_can_be_rotated_while_the_server_runs() {
     let kubelet_api = KubeletApi::new(FakeNode::with_web(FakeRuntime::default())).await;
     let shown = |connection: &tokio_rustls::client::TlsStream<tokio::net::TcpStream>| {
         let (_, session) = connection.get_ref();

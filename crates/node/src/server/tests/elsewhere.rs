@@ -93,7 +93,7 @@ async fn the_runtimes_refusal_is_the_clients() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_is_gone_is_an_error() {
+async fn unreachable_runtime_returns_500() {
     let (kubelet_api, listener) = kubelet_api().await;
     drop(listener);
     let path = "/exec/default/web/app?output=1&command=sh";

@@ -28,7 +28,7 @@ pub(super) struct Process {
     pub(super) request: ExecRequest,
 }
 
-/// A process with the streams that were asked for.
+/// A process with the requested streams.
 pub(super) fn process(request: &ExecRequest) -> (Process, Session) {
     let pipe = |wanted: bool| wanted.then(|| tokio::io::duplex(64)).unzip();
     let (stdin, inner_stdin) = pipe(request.stdin);
@@ -216,7 +216,7 @@ async fn a_terminal_follows_its_client() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_its_process() {
+async fn process_ends_when_its_client_disconnects() {
     let (kubelet_api, mut processes) = kubelet_api().await;
     let kubelet_api = Arc::new(kubelet_api);
     let params = AttachParams::default().stdin(true);
@@ -232,7 +232,7 @@ async fn a_client_that_goes_away_ends_its_process() {
 }
 
 #[tokio::test]
-async fn attaching_joins_what_runs() {
+async fn attach_streams_the_running_process() {
     let (kubelet_api, mut processes) = kubelet_api().await;
     let kubelet_api = Arc::new(kubelet_api);
     let params = AttachParams::default().stdin(false);
@@ -256,7 +256,7 @@ async fn attaching_joins_what_runs() {
 }
 
 #[tokio::test]
-async fn a_command_that_cannot_start_is_told_of_on_the_error_channel() {
+async fn failed_start_is_reported_on_the_error_channel() {
     let mut runtime = FakeRuntime::with_app("/nowhere");
     runtime.on_exec = Some(Box::new(|_| {
         Err(Error::failed("start \"nothing\"", "no such file"))
@@ -275,7 +275,7 @@ async fn a_command_that_cannot_start_is_told_of_on_the_error_channel() {
 }
 
 #[tokio::test]
-async fn a_stopped_face_ends_commands() {
+async fn stopped_server_ends_commands() {
     let (mut kubelet_api, mut processes) = kubelet_api().await;
     let request = Request::get("/exec/default/web/app?output=1&command=sleep")
         .header("host", "localhost")

@@ -278,7 +278,7 @@ fn terminal(width: u16, height: u16) -> (std::fs::File, std::fs::File) {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn kubectl_tells_why_a_command_did_not_start() {
+async fn kubectl_prints_why_a_command_did_not_start() {
     for speaks in BOTH {
         let mut runtime = FakeRuntime::with_app("/nowhere");
         runtime.on_exec = Some(Box::new(|_| {
@@ -301,7 +301,7 @@ async fn kubectl_tells_why_a_command_did_not_start() {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn kubectl_attach_shows_what_runs() {
+async fn kubectl_attach_prints_the_output_of_the_running_process() {
     for speaks in BOTH {
         let (kubelet_api, mut processes) = kubelet_api().await;
         let front = front(Arc::new(kubelet_api), speaks).await;
@@ -403,8 +403,8 @@ async fn kubectl_port_forward_reaches_a_port() {
     let _ = soon(refused.read_to_end(&mut nothing)).await;
     assert!(nothing.is_empty());
     let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
-    let told = soon(errors.next_line()).await.unwrap().unwrap();
+    let line = soon(errors.next_line()).await.unwrap().unwrap();
     let why = "error forwarding port 81 to pod web, uid uid-web: connection refused";
-    assert!(told.contains(why), "{told}");
+    assert!(line.contains(why), "{line}");
     child.kill().await.unwrap();
 }

@@ -62,7 +62,7 @@ async fn append(path: &Path, text: &str) {
     file.flush().await.unwrap();
 }
 
-/// Reads until the text has come, or the log has ended.
+/// Reads until the text has arrived, or the log has ended.
 async fn until(body: &mut Incoming, expected: &str) -> String {
     let mut text = String::new();
     while text != expected {
@@ -79,7 +79,7 @@ async fn until(body: &mut Incoming, expected: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_log_is_shown_as_far_as_it_is_asked_for() {
+async fn log_options_select_the_lines() {
     let text: String = (1..=4).map(|n| line(n, &format!("line {n}"))).collect();
     let log = Log::new(&text).await;
     let cases = [
@@ -100,7 +100,7 @@ async fn a_log_is_shown_as_far_as_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_large_log_comes_whole() {
+async fn large_log_is_complete() {
     let text: String = (0..20_000).map(|n| line(n % 60, &n.to_string())).collect();
     let log = Log::new(&text).await;
     let expected: String = (0..20_000).map(|n| format!("{n}\n")).collect();
@@ -108,7 +108,7 @@ async fn a_large_log_comes_whole() {
 }
 
 #[tokio::test]
-async fn a_missing_file_is_told_of_in_the_text() {
+async fn missing_log_file_is_reported_in_the_body() {
     let log = Log::new("").await;
     std::fs::remove_file(&log.path).unwrap();
     let text = log.get("").await;
@@ -152,7 +152,7 @@ async fn a_followed_log_shows_new_lines_until_its_container_has_ended() {
 }
 
 #[tokio::test]
-async fn following_goes_on_in_the_next_file_after_a_rotation() {
+async fn following_continues_in_the_next_file_after_a_rotation() {
     let log = Log::new("").await;
     let mut body = log.follow("").await;
     append(&log.path, &line(1, "first")).await;
@@ -165,7 +165,7 @@ async fn following_goes_on_in_the_next_file_after_a_rotation() {
 }
 
 #[tokio::test]
-async fn a_followed_log_ends_when_the_face_goes_away() {
+async fn followed_log_ends_when_the_server_stops() {
     let mut log = Log::new(&line(1, "old")).await;
     let mut body = log.follow("").await;
     assert_eq!(until(&mut body, "old\n").await, "old\n");
@@ -177,7 +177,7 @@ async fn a_followed_log_ends_when_the_face_goes_away() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_is_not_followed_for() {
+async fn following_ends_when_the_client_disconnects() {
     let log = Log::new(&line(1, "old")).await;
     let runtime = &log.kubelet_api.node.runtime;
     let before = Arc::strong_count(runtime);
@@ -194,7 +194,7 @@ async fn a_client_that_goes_away_is_not_followed_for() {
 }
 
 #[tokio::test]
-async fn following_goes_on_in_an_emptied_file() {
+async fn following_continues_in_a_truncated_file() {
     let log = Log::new(&line(1, "a long line before")).await;
     let mut body = log.follow("&tailLines=1").await;
     let old = "a long line before\n";

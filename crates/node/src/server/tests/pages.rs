@@ -21,7 +21,7 @@ async fn kubelet_api() -> KubeletApi {
 }
 
 #[tokio::test]
-async fn pods_are_a_list_as_a_kubelet_gives_it() {
+async fn pods_page_is_the_kubelets_pod_list() {
     let kubelet_api = kubelet_api().await;
     let (code, text) = soon(kubelet_api.get("/pods")).await;
     assert_eq!(code, StatusCode::OK);
@@ -130,7 +130,7 @@ async fn the_order_of_eviction_is_shown_for_a_signal() {
 }
 
 #[tokio::test]
-async fn health_is_one_word_unless_more_is_asked_for() {
+async fn healthz_is_ok_unless_verbose_is_requested() {
     let kubelet_api = kubelet_api().await;
     let ok = |text: &str| (StatusCode::OK, text.to_owned());
     assert_eq!(soon(kubelet_api.get("/healthz")).await, ok("ok"));
@@ -152,7 +152,7 @@ async fn health_is_one_word_unless_more_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_as_upstream_tells_it() {
+async fn not_found_responses_match_upstream() {
     let kubelet_api = kubelet_api().await;
     let cases = [
         (Method::GET, "/nothing", 404, "404 page not found\n"),
@@ -239,7 +239,7 @@ async fn what_is_not_there_is_told_as_upstream_tells_it() {
 }
 
 #[tokio::test]
-async fn without_debugging_handlers_nothing_can_be_done() {
+async fn without_debugging_handlers_requests_are_refused() {
     let node = FakeNode::with_web(FakeRuntime::default());
     let kubelet_api = KubeletApi::with(node, |ca| {
         let mut options = open_to_all(ca);
@@ -254,7 +254,7 @@ async fn without_debugging_handlers_nothing_can_be_done() {
 }
 
 #[tokio::test]
-async fn the_nodes_own_logs_are_shown_and_nothing_beside_them() {
+async fn node_logs_are_served_and_no_other_files() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("log");
     std::fs::create_dir_all(root.join("pods")).unwrap();
@@ -292,7 +292,7 @@ async fn the_nodes_own_logs_are_shown_and_nothing_beside_them() {
 }
 
 #[tokio::test]
-async fn plain_requests_may_come_over_http2() {
+async fn http2_requests_are_served() {
     let kubelet_api = kubelet_api().await;
     let io = TokioIo::new(kubelet_api.dial(None, b"h2").await);
     let executor = TokioExecutor::new();
@@ -306,7 +306,7 @@ async fn plain_requests_may_come_over_http2() {
 }
 
 #[tokio::test]
-async fn a_stopped_face_lets_go_of_its_port_and_clients() {
+async fn stopped_server_closes_its_port_and_connections() {
     let mut kubelet_api = kubelet_api().await;
     let mut idle = kubelet_api.connect(None).await;
     kubelet_api.stop.cancel();

@@ -24,7 +24,7 @@ pub(super) struct FakeContainer {
     pub(super) is_running: bool,
 }
 
-/// Containers, and what happens when one is asked for something.
+/// Containers, and their behaviour on requests.
 #[derive(Default)]
 pub(in crate::server) struct FakeRuntime {
     pub(super) containers: Mutex<Vec<FakeContainer>>,

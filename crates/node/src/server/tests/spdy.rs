@@ -114,7 +114,7 @@ async fn a_command_has_a_stream_for_everything() {
 }
 
 #[tokio::test]
-async fn the_end_is_told_as_the_version_has_it() {
+async fn exit_status_has_the_format_of_the_protocol_version() {
     let message = "command terminated with non-zero exit code: \
                    error executing command [sh], exit code 7";
     for (protocol, is_json) in [
@@ -132,14 +132,14 @@ async fn the_end_is_told_as_the_version_has_it() {
         drop(process.stdout);
         process.exit.send(Ok(7)).unwrap();
         assert_eq!(text(&mut stdout.input).await, "");
-        let told = text(&mut error.input).await;
+        let reported = text(&mut error.input).await;
         if is_json {
-            let status: Value = serde_json::from_str(&told).unwrap();
+            let status: Value = serde_json::from_str(&reported).unwrap();
             assert_eq!(status["message"], message);
             let causes = json!([{"reason": "ExitCode", "message": "7"}]);
             assert_eq!(status["details"]["causes"], causes);
         } else {
-            assert_eq!(told, message);
+            assert_eq!(reported, message);
         }
     }
 }
@@ -165,7 +165,7 @@ async fn a_terminal_has_a_stream_for_its_size() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_its_process() {
+async fn process_ends_when_its_client_disconnects() {
     let (kubelet_api, mut processes) = kubelet_api().await;
     let path = "/exec/default/web/app?input=1&output=1&command=sleep";
     let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_client_that_goes_away_ends_its_process() {
 }
 
 #[tokio::test]
-async fn streams_that_nobody_asked_for_are_refused() {
+async fn unrequested_streams_are_refused() {
     let (kubelet_api, mut processes) = kubelet_api().await;
     let path = "/exec/default/web/app?output=1&command=sh";
     let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
@@ -196,7 +196,7 @@ async fn streams_that_nobody_asked_for_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_opens_no_streams_loses_its_process() {
+async fn process_ends_if_its_client_opens_no_streams() {
     let (started, mut processes) = mpsc::unbounded_channel();
     let mut runtime = FakeRuntime::with_app("/nowhere");
     runtime.on_exec = Some(Box::new(move |request| {
@@ -217,7 +217,7 @@ async fn a_client_that_opens_no_streams_loses_its_process() {
 }
 
 #[tokio::test]
-async fn a_silent_session_is_given_up() {
+async fn idle_session_is_closed() {
     let (started, mut processes) = mpsc::unbounded_channel();
     let mut runtime = FakeRuntime::with_app("/nowhere");
     runtime.on_exec = Some(Box::new(move |request| {
@@ -309,7 +309,7 @@ async fn ports_are_reached_by_pairs_of_streams() {
 }
 
 #[tokio::test]
-async fn a_port_that_nobody_listens_on_is_told_of() {
+async fn forwarding_to_a_closed_port_reports_an_error() {
     let kubelet_api = forwarding().await;
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = free.local_addr().unwrap().port();
@@ -319,9 +319,9 @@ async fn a_port_that_nobody_listens_on_is_told_of() {
         .await
         .unwrap();
     let (data, mut error) = forward(&mut connection, port, "0").await;
-    let told = text(&mut error.input).await;
+    let reported = text(&mut error.input).await;
     let start = format!("error forwarding port {port} to pod web, uid uid-web: cannot connect: ");
-    assert!(told.starts_with(&start), "{told}");
+    assert!(reported.starts_with(&start), "{reported}");
     soon(data.reset.cancelled()).await;
     // The connection is still good.
     let bad = headers(&[("streamtype", "data"), ("port", "0")]);
@@ -331,7 +331,7 @@ async fn a_port_that_nobody_listens_on_is_told_of() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_forwarded_is_refused() {
+async fn invalid_port_forward_requests_are_refused() {
     let kubelet_api = forwarding().await;
     let v1 = "portforward.k8s.io";
     let cases = [
@@ -353,7 +353,7 @@ async fn what_cannot_be_forwarded_is_refused() {
 }
 
 #[tokio::test]
-async fn nonsense_ends_the_connection_and_nothing_else() {
+async fn malformed_bytes_end_only_their_connection() {
     let (kubelet_api, _processes) = kubelet_api().await;
     let kubelet_api = Arc::new(kubelet_api);
     let request = Request::post("/exec/default/web/app?output=1&command=sh")

@@ -38,7 +38,7 @@ impl Counted {
         })
     }
 
-    /// What the directory holds, if the kernel says so.
+    /// The usage of the directory, if the kernel counts it.
     pub(super) fn ask(&mut self, quotas: &ProjectQuotas, path: &Path) -> Option<Usage> {
         let held = quotas.held(path, self.project)?;
         let usage = Usage {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_may_change_while_it_is_walked_over_but_not_hide_much() {
+    fn walk_detects_uncounted_files_despite_concurrent_changes() {
         const MIB: u64 = 1 << 20;
         let of = |mebibytes: u64, inodes| Usage {
             bytes: mebibytes * MIB,

@@ -15,7 +15,7 @@ use super::counted::Counted;
 const PERIOD: Duration = Duration::from_secs(10);
 /// How old it may become where a limit applies.
 const LIMITED_PERIOD: Duration = Duration::from_secs(1);
-/// How often a directory of which the kernel keeps count is walked over all the same. Upstream's
+/// How often a directory with a project quota is walked nevertheless. Upstream's
 /// period of measuring.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// Large trees are walked less often, down to once in this time.
@@ -55,7 +55,7 @@ pub(in super::super) struct DiskUsage {
     tracked: BTreeMap<PathBuf, Tracked>,
     quotas: ProjectQuotas,
     walker: Walker,
-    /// Since when every figure is wanted anew.
+    /// Since when every figure must be measured again.
     wanted_since: Option<Timestamp>,
 }
 
@@ -77,7 +77,7 @@ struct Tracked {
 /// How the use of a directory is measured.
 #[derive(Debug)]
 enum Counting {
-    /// That was not looked at yet.
+    /// That was not measured yet.
     Unknown,
     /// The kernel keeps count.
     Kernel(Counted),
@@ -96,7 +96,7 @@ struct Step<'a> {
     now: Timestamp,
     quotas: &'a ProjectQuotas,
     walker: &'a Walker,
-    /// Since when every figure is wanted anew.
+    /// Since when every figure must be measured again.
     since: Option<Timestamp>,
     /// Whether figures are wanted at once that are not there.
     is_behind: bool,
@@ -125,7 +125,7 @@ impl DiskUsage {
         }
     }
 
-    /// Asks the kernel where it keeps count, and looks at no more than `budget` files: first those of
+    /// Asks the kernel where it keeps count, and visits no more than `budget` files: first those of
     /// a walk begun, then of directories whose figure is oldest. Where all figures are wanted, large
     /// trees wait for the others.
     pub(in super::super) fn advance(&mut self, now: Timestamp, mut budget: u64) {
@@ -198,7 +198,7 @@ impl Tracked {
         }
     }
 
-    /// Takes the figure if the kernel has it; answers whether a walk is due all the same.
+    /// Takes the kernel's figure if there is one; returns whether a walk is still due.
     fn is_to_be_walked(&mut self, path: &Path, step: &Step<'_>) -> bool {
         let Some(usage) = self.ask(path, step) else {
             return true;
@@ -250,7 +250,7 @@ impl Tracked {
             return;
         }
         self.note_whole(path, is_whole);
-        // What was left out is there all the same.
+        // Skipped directories still use space.
         let usage = match self.last.filter(|_| !is_whole) {
             Some(last) => usage.most(last.usage),
             None => usage,
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_held_to_a_limit_is_measured_each_second_unless_that_costs_too_much() {
+    fn limited_directories_are_measured_each_second_within_a_budget() {
         let dir = tempfile::tempdir().unwrap();
         let (small, large) = (dir.path().join("small"), dir.path().join("large"));
         fs::create_dir_all(&small).unwrap();
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn when_somebody_has_to_go_large_trees_are_walked_too_from_their_beginning() {
+    fn before_an_eviction_large_trees_are_walked_again_from_the_start() {
         let dir = tempfile::tempdir().unwrap();
         for index in 0..1200 {
             fs::write(dir.path().join(index.to_string()), "").unwrap();
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn when_somebody_has_to_go_small_trees_do_not_wait_for_large_ones() {
+    fn before_an_eviction_small_trees_do_not_wait_for_large_ones() {
         let dir = tempfile::tempdir().unwrap();
         let (large, small) = (dir.path().join("large"), dir.path().join("small"));
         fs::create_dir_all(&large).unwrap();
@@ -453,11 +453,11 @@ mod tests {
             disk.advance(at(second), 1000);
             assert_eq!(inodes(&disk, &small), Some(2));
         }
-        assert_eq!(inodes(&disk, &large), Some(3001), "its walk goes on");
+        assert_eq!(inodes(&disk, &large), Some(3001), "its walk continues");
     }
 
     #[test]
-    fn a_step_costs_no_more_than_its_budget_and_the_walk_goes_on() {
+    fn walk_continues_in_steps_within_the_budget() {
         let dir = tempfile::tempdir().unwrap();
         let (big, small) = (dir.path().join("big"), dir.path().join("small"));
         fs::create_dir_all(&big).unwrap();

@@ -86,19 +86,19 @@ fn bytes(usage: &DiskUsage, path: &Path) -> u64 {
 
 #[test]
 #[ignore = "tier: vm"]
-fn what_the_kernel_counts_is_what_a_walk_finds() {
+fn project_quota_matches_a_directory_walk() {
     let machine = || Machine::new().tool("chattr");
-    let test = "stats::disk::tests::what_the_kernel_counts_is_what_a_walk_finds";
+    let test = "stats::disk::tests::project_quota_matches_a_directory_walk";
     where_projects_are_counted(test, machine, || {
         let disk = Disk::mount();
-        only_empty_directories_of_nobody_get_a_project(&disk);
-        both_agree_whatever_is_done(&disk);
-        who_hides_files_is_walked_over(&disk);
-        asking_is_much_quicker(&disk);
+        only_empty_directories_without_a_project_get_one(&disk);
+        quota_and_walk_agree_after_every_change(&disk);
+        directory_with_files_outside_its_project_is_walked(&disk);
+        quota_is_much_faster_than_a_walk(&disk);
     });
 }
 
-fn only_empty_directories_of_nobody_get_a_project(disk: &Disk) {
+fn only_empty_directories_without_a_project_get_one(disk: &Disk) {
     let (one, two) = (disk.counted("one"), disk.counted("two"));
     let project = disk.quotas.project_of(&one);
     assert!(project.is_some() && project != disk.quotas.project_of(&two));
@@ -128,7 +128,7 @@ fn only_empty_directories_of_nobody_get_a_project(disk: &Disk) {
     assert!(!disk.quotas.assign(elsewhere.path()).unwrap());
 }
 
-fn both_agree_whatever_is_done(disk: &Disk) {
+fn quota_and_walk_agree_after_every_change(disk: &Disk) {
     let path = disk.counted("busy");
     let agree = |what: &str| {
         let counted = disk.held(&path);
@@ -159,7 +159,7 @@ fn both_agree_whatever_is_done(disk: &Disk) {
     let open = File::open(path.join("sparse")).unwrap();
     fs::remove_dir_all(path.join("moved")).unwrap();
     agree("less");
-    // What is removed and still open takes its place all the same; a walk does not see it.
+    // A removed file that is still open uses space, which a walk does not see.
     fs::remove_file(path.join("sparse")).unwrap();
     assert_eq!(disk.held(&path).unwrap().inodes, 4);
     drop(open);
@@ -167,7 +167,7 @@ fn both_agree_whatever_is_done(disk: &Disk) {
     agree("closed");
 }
 
-fn who_hides_files_is_walked_over(disk: &Disk) {
+fn directory_with_files_outside_its_project_is_walked(disk: &Disk) {
     let (honest, hiding) = (disk.counted("honest"), disk.counted("hiding"));
     let mut usage = disk.measuring([&honest, &hiding]);
     let at = Timestamp::from_secs;
@@ -179,8 +179,8 @@ fn who_hides_files_is_walked_over(disk: &Disk) {
     assert!(bytes(&usage, &honest) > 10 << 20);
     assert!(bytes(&usage, &hiding) > 10 << 20);
     let mut chattr = Command::new("chattr");
-    let told = chattr.args(["-p", "0"]).arg(hiding.join("f")).status();
-    assert!(told.unwrap().success());
+    let status = chattr.args(["-p", "0"]).arg(hiding.join("f")).status();
+    assert!(status.unwrap().success());
     usage.advance(at(2), 1000);
     assert!(bytes(&usage, &hiding) < 1 << 20, "not counted as its own");
     usage.advance(at(61), 1000);
@@ -191,7 +191,7 @@ fn who_hides_files_is_walked_over(disk: &Disk) {
     assert_eq!(bytes(&usage, &honest), disk.held(&honest).unwrap().bytes);
 }
 
-fn asking_is_much_quicker(disk: &Disk) {
+fn quota_is_much_faster_than_a_walk(disk: &Disk) {
     let path = disk.counted("large");
     let large = File::open(&path).unwrap();
     for index in 0..FILES {
@@ -211,7 +211,7 @@ fn asking_is_much_quicker(disk: &Disk) {
     // Not kept to itself by a test that succeeds.
     writeln!(
         std::io::stderr(),
-        "{FILES} files: walked over in {walking:?}, asked for in {asking:?}: {ratio} times"
+        "{FILES} files: walked in {walking:?}, quota read in {asking:?}: {ratio} times"
     )
     .unwrap();
     assert_eq!(found.inodes, u64::from(FILES) + 1);

@@ -16,7 +16,7 @@ use super::exposition::{Exposition, Kind, float};
 use super::labels::Labels;
 use super::series::SERIES;
 
-/// One cgroup and all that is said of it.
+/// One cgroup and its samples.
 pub(super) struct Entry<'a> {
     pub(super) labels: Labels,
     pub(super) now: Timestamp,

@@ -1,4 +1,4 @@
-//! Figures of a cgroup that only scrapers ask for. They are read when asked.
+//! Figures of a cgroup that only scrapers need. They are read at a scrape.
 
 use std::path::PathBuf;
 
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_generations_tell_the_same_about_disks() {
+    fn cgroup_v1_and_v2_report_the_same_disk_io() {
         let want = [DeviceIo {
             major: 8,
             minor: 0,

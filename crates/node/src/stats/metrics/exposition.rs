@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_titled_once_and_not_at_all_without_samples() {
+    fn metric_header_is_written_once_and_only_with_samples() {
         let mut text = Exposition::default();
         text.family("none", Kind::Gauge, "Nothing");
         let mut family = text.family("a_total", Kind::Counter, "Some of it");

@@ -167,7 +167,7 @@ fn storage_is_writable_layers_logs_local_volumes_and_etc_hosts() {
 }
 
 #[test]
-fn between_measurements_only_what_is_held_to_a_limit_is_looked_at() {
+fn only_limited_volumes_are_measured_between_samples() {
     for is_limited in [false, true] {
         let mut node = measured(Version::V2);
         let mut inventory = node.inventory();
@@ -202,7 +202,7 @@ fn between_measurements_only_what_is_held_to_a_limit_is_looked_at() {
 }
 
 #[test]
-fn what_fills_fast_is_told() {
+fn fast_growth_triggers_a_sample() {
     let mut node = measured(Version::V2);
     assert!(!node.collector.sample_filling(at(4011)));
     node.machine
@@ -249,7 +249,7 @@ fn a_cgroup_that_plays_the_machine_has_the_cpu_and_the_memory_of_the_node() {
 }
 
 #[test]
-fn a_cgroup_that_plays_the_machine_counts_its_own_processes() {
+fn machine_cgroup_counts_its_own_processes() {
     for version in VERSIONS {
         let mut node = played(version);
         node.set("/kubepods", "pids.current", "150\n");
@@ -295,7 +295,7 @@ fn only_cpu_and_memory_leaves_the_rest_out() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten_and_its_files_are_closed() {
+fn removed_containers_are_forgotten_and_their_files_closed() {
     let mut node = measured(Version::V2);
     let open = |node: &FakeNode| {
         let prefix = node.machine.path("sys/fs/cgroup/kubepods/burstable");
@@ -329,7 +329,7 @@ fn a_pod_without_cgroup_is_the_sum_of_its_containers() {
 }
 
 #[test]
-fn without_a_sandbox_process_any_other_of_the_pod_tells_the_network() {
+fn network_stats_use_any_process_if_the_sandbox_has_none() {
     let mut node = measured(Version::V1);
     let mut inventory = node.inventory();
     inventory.pods[0].sandbox = None;
@@ -342,7 +342,7 @@ fn without_a_sandbox_process_any_other_of_the_pod_tells_the_network() {
 }
 
 #[test]
-fn dashboards_find_their_series() {
+fn metrics_have_the_series_of_common_dashboards() {
     for version in VERSIONS {
         let mut node = measured(version);
         let container = format!("{POD}/c1");

@@ -120,7 +120,7 @@ fn a_busy_process_and_a_large_one_are_measured() {
 
 #[test]
 #[ignore = "tier: root"]
-fn processes_are_counted_anew_however_soon() {
+fn process_counts_are_never_cached() {
     let machine = KernelCgroups::new();
     let cgroups = machine.cgroups();
     let pods = vec![pod(cgroups, "forks", None)];

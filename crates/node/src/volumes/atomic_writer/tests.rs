@@ -84,7 +84,7 @@ fn files_are_links_into_a_version_that_is_replaced_as_a_whole() {
 }
 
 #[test]
-fn nothing_changes_if_nothing_changed() {
+fn writing_the_same_files_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let files = payload(&[("a", "1")]);
     write_now(dir.path(), &files).unwrap();
@@ -106,7 +106,7 @@ fn a_file_may_become_a_directory_and_back() {
 }
 
 #[test]
-fn what_a_killed_agent_left_behind_does_not_matter() {
+fn write_succeeds_after_an_interrupted_write() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     write_now(dir, &payload(&[("a", "1")])).unwrap();
@@ -147,7 +147,7 @@ fn ownership_is_set_before_new_files_are_seen() {
 }
 
 #[test]
-fn modes_are_those_asked_for_whatever_the_umask_is() {
+fn file_modes_ignore_the_umask() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = payload(&[("a", "1"), ("b", "2")]);
     files.get_mut("a").unwrap().mode = 0o400;
@@ -161,7 +161,7 @@ fn modes_are_those_asked_for_whatever_the_umask_is() {
 }
 
 #[test]
-fn paths_cannot_leave_the_volume_or_take_the_writers_names() {
+fn paths_cannot_leave_the_volume_or_use_reserved_names() {
     let long_name = "x".repeat(256);
     let long_path = "x/".repeat(2049);
     for (path, want) in [
@@ -196,7 +196,7 @@ proptest! {
 
     /// Whatever is written after whatever, a container sees just the last files.
     #[test]
-    fn the_last_version_is_what_is_seen(
+    fn only_the_last_version_is_visible(
         versions in prop::collection::vec(
             prop::collection::btree_map("[ab]/[cd]|[ef]|[ab]/g/h", "[xy]{0,2}", 0..5),
             1..5,

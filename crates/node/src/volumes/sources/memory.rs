@@ -72,7 +72,7 @@ impl MemorySources {
     }
 
     /// The tokens requested, in order.
-    pub fn tokens_asked_for(&self) -> Vec<TokenRequest> {
+    pub fn requested_tokens(&self) -> Vec<TokenRequest> {
         self.held().tokens.clone()
     }
 }

@@ -52,7 +52,7 @@ impl SourceError {
     }
 }
 
-/// A token that a pod wants.
+/// A token that a pod needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TokenRequest {
     /// The pod's namespace.

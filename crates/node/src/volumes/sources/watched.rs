@@ -148,7 +148,7 @@ async fn follow<K>(
                 let is_final = is_immutable(&object);
                 state.send_replace(State::Present(Arc::new(object)));
                 if is_final {
-                    // The answer stands for as long as a receiver exists.
+                    // The answer is valid for as long as a receiver exists.
                     state.closed().await;
                     return;
                 }

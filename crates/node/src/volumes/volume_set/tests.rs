@@ -80,7 +80,7 @@ fn text(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn volumes_are_where_a_kubelet_has_them_and_go_again() {
+async fn volumes_use_the_kubelets_paths_and_are_removed() {
     let node = node();
     node.put_config_map(json!({"key": "value"}));
     let pod = pod(
@@ -121,7 +121,7 @@ async fn volumes_are_where_a_kubelet_has_them_and_go_again() {
 }
 
 #[tokio::test]
-async fn files_follow_their_config_map_and_keep_what_they_had_if_it_goes() {
+async fn files_follow_their_config_map_and_survive_its_deletion() {
     let node = node();
     node.put_config_map(json!({"key": "1"}));
     let pod = pod(
@@ -196,7 +196,7 @@ async fn every_volume_that_fails_is_named_as_upstream_names_it() {
 }
 
 #[tokio::test]
-async fn volumes_that_no_container_names_are_left_out() {
+async fn volumes_without_a_mount_are_left_out() {
     let node = node();
     let mut pod = pod(
         json!([{"name": "conf", "configMap": {"name": "missing"}}]),
@@ -316,7 +316,7 @@ async fn secrets_and_tokens_are_in_memory_and_belong_to_the_group() {
     assert_eq!(text(&api.join("token")), "token-1");
     assert_eq!(text(&api.join("ca.crt")), "ca");
     assert_eq!(text(&api.join("namespace")), "ns");
-    let request = &node.sources.tokens_asked_for()[0];
+    let request = &node.sources.requested_tokens()[0];
     assert_eq!(
         (
             request.service_account.as_str(),

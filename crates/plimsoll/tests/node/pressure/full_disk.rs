@@ -48,17 +48,17 @@ fn has_image(node: &Value, name: &str) -> bool {
 
 #[test]
 #[ignore = "tier: root"]
-fn images_and_dead_containers_go_before_the_pod_that_holds_most_embedded() {
-    images_and_dead_containers_go_before_the_pod_that_holds_most(Runtime::Embedded);
+fn images_and_dead_containers_are_removed_before_pods_embedded() {
+    images_and_dead_containers_are_removed_before_pods(Runtime::Embedded);
 }
 
 #[test]
 #[ignore = "tier: root"]
-fn images_and_dead_containers_go_before_the_pod_that_holds_most_containerd() {
-    images_and_dead_containers_go_before_the_pod_that_holds_most(Runtime::Containerd);
+fn images_and_dead_containers_are_removed_before_pods_containerd() {
+    images_and_dead_containers_are_removed_before_pods(Runtime::Containerd);
 }
 
-fn images_and_dead_containers_go_before_the_pod_that_holds_most(runtime: Runtime) {
+fn images_and_dead_containers_are_removed_before_pods(runtime: Runtime) {
     let line = 40 * MIB;
     let (mut cluster, disk) = start(runtime, &json!({ "nodefs.available": "40Mi" }));
     cluster.import(&large_image(16), UNUSED);

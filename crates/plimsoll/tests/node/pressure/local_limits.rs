@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, on_both_runtimes};
 use crate::manifest::{WAIT, container, pod};
 
 on_both_runtimes!(
-    each_limit_costs_exactly_its_pod,
+    each_exceeded_disk_limit_evicts_only_its_pod,
     full_memory_volume_evicts_no_pod,
 );
 
@@ -38,7 +38,7 @@ fn limited_container(name: &str, script: &str) -> Value {
     limited(pod(name, &[container("main", script), other]), "2Mi")
 }
 
-fn each_limit_costs_exactly_its_pod(cluster: &mut Cluster) {
+fn each_exceeded_disk_limit_evicts_only_its_pod(cluster: &mut Cluster) {
     let mut volume = with_scratch("volume", &on_demand("/scratch/f"));
     volume["spec"]["volumes"][0]["emptyDir"] = json!({ "sizeLimit": "2Mi" });
     let of_pod = limited(with_scratch("of-pod", &on_demand("/scratch/f")), "2Mi");

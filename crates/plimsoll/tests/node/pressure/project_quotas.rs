@@ -28,7 +28,7 @@ fn volumes_are_counted_by_the_kernel_and_limits_are_kept() {
     where_projects_are_counted(test, machine, || {
         let cluster = start();
         many_files_are_counted_as_du_does(&cluster);
-        who_outgrows_its_volume_goes(&cluster);
+        pod_above_its_volume_size_limit_is_evicted(&cluster);
         cluster.run_on(&["many"]);
     });
 }
@@ -95,7 +95,7 @@ fn output(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn who_outgrows_its_volume_goes(cluster: &Cluster) {
+fn pod_above_its_volume_size_limit_is_evicted(cluster: &Cluster) {
     let mut limited = with_scratch("limited", WAIT);
     limited["spec"]["volumes"][0]["emptyDir"] = json!({ "sizeLimit": "2Mi" });
     cluster.run(&limited);

@@ -64,7 +64,7 @@ fn a_crash_leads_with_its_exit_code_and_the_last_lines_of_the_log() {
 }
 
 #[test]
-fn a_program_that_is_missing_is_told_as_such() {
+fn missing_program_is_the_cause() {
     let status = json!({
         "restartCount": 1, "lastState": ended(128, "StartError"),
         "state": { "waiting": { "reason": "CrashLoopBackOff" } },
@@ -109,7 +109,7 @@ fn a_failing_probe_is_named_with_its_answer() {
 }
 
 #[test]
-fn an_image_that_cannot_be_pulled_is_told_with_the_reason() {
+fn failed_image_pull_is_the_cause_with_its_reason() {
     let status = json!({ "state": { "waiting": {
         "reason": "ImagePullBackOff", "message": "Back-off pulling image \"app:1\"",
     } } });
@@ -124,7 +124,7 @@ fn an_image_that_cannot_be_pulled_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_volume_that_cannot_be_mounted_is_told() {
+fn failed_mount_is_the_cause() {
     let waiting = json!({ "state": { "waiting": { "reason": "ContainerCreating" } } });
     let mut found = found("web", Some(with_container("web", "Pending", &waiting)));
     let why = "MountVolume.SetUp failed for volume \"x\" : secret \"x\" not found";
@@ -169,7 +169,7 @@ fn required_affinity_names_the_label_that_is_missing() {
 }
 
 #[test]
-fn no_advice_changes_what_a_node_is() {
+fn advice_never_changes_identity_labels_of_nodes() {
     for key in [
         "kubernetes.io/hostname",
         "kubernetes.io/arch",
@@ -243,7 +243,7 @@ fn anti_affinity_names_the_pod_in_the_way() {
 }
 
 #[test]
-fn too_little_cpu_is_told_with_the_pods_that_hold_it() {
+fn insufficient_cpu_names_the_pods_that_request_it() {
     let mut found = found("big", Some(pod("big", None, &json!({ "cpu": "3" }))));
     found.snapshot = Some(snapshot());
     let pending = explained(&found).pending.unwrap();
@@ -266,7 +266,7 @@ fn of_volcano() -> Found {
 }
 
 #[test]
-fn a_pod_of_another_scheduler_is_told_whether_that_exists() {
+fn pod_of_another_scheduler_shows_whether_it_runs() {
     let mut found = of_volcano();
     let report = explained(&found);
     let headline = "is pending: it asks for scheduler volcano, which does not seem to run";
@@ -308,7 +308,7 @@ fn a_pod_of_another_scheduler_is_told_whether_that_exists() {
 }
 
 #[test]
-fn a_scheduler_that_does_not_run_is_told_where_a_node_would_fit() {
+fn stopped_scheduler_is_named_even_if_a_node_fits() {
     let mut found = found("web", Some(pod("web", None, &json!({}))));
     found.snapshot = Some(snapshot());
     let lease = json!({
@@ -331,7 +331,7 @@ fn a_scheduler_that_does_not_run_is_told_where_a_node_would_fit() {
 }
 
 #[test]
-fn a_preemptor_is_told_which_pods_it_displaced() {
+fn preemptor_names_the_pods_it_preempts() {
     let mut high = pod("high", None, &json!({ "cpu": "3" }));
     high["spec"]["priority"] = json!(1000);
     high["status"]["nominatedNodeName"] = json!("n1");
@@ -352,7 +352,7 @@ fn a_preemptor_is_told_which_pods_it_displaced() {
 }
 
 #[test]
-fn a_deleted_pod_is_told_what_deleted_it_as_far_as_events_know() {
+fn deleted_pod_shows_the_cause_known_from_events() {
     let killing = event("web", "Killing", "Stopping container main");
     let scheduled = event(
         "web",
@@ -394,7 +394,7 @@ fn a_deleted_pod_is_told_what_deleted_it_as_far_as_events_know() {
 }
 
 #[test]
-fn a_pod_that_is_being_deleted_says_what_it_waits_for() {
+fn terminating_pod_shows_finalizers_and_grace_period() {
     let mut web = pod("web", Some("n1"), &json!({}));
     web["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:10:30Z");
     web["metadata"]["deletionGracePeriodSeconds"] = json!(30);
@@ -413,7 +413,7 @@ fn a_pod_that_is_being_deleted_says_what_it_waits_for() {
 }
 
 #[test]
-fn scheduled_comes_before_started_in_the_same_second() {
+fn scheduled_sorts_before_started_in_the_same_second() {
     let at = |reason: &str, time: &str| {
         let mut event = event("web", reason, "");
         event.event_time = Some(typed(json!(time)));

@@ -46,7 +46,7 @@ const MEMORY_LIMIT: (&str, &str) = ("memory.limit_in_bytes", "memory.max");
 const CPU: (&str, &str) = ("cpu.shares", "cpu.weight");
 
 on_every_machine! {
-    fn all_pods_get_allocatable_and_tiers_what_their_pods_request(machine: &Machine) {
+    fn kubepods_has_allocatable_and_tiers_the_sum_of_requests(machine: &Machine) {
         let node = node(machine, &config(), 32 << 30);
         let burstable = pod("b", &[json!({"requests": {"cpu": "500m"}})]);
         node.set_up(&[]).unwrap();
@@ -109,7 +109,7 @@ on_every_machine! {
 }
 
 #[test]
-fn tiers_over_their_limit_are_held_at_what_they_use() {
+fn tiers_over_their_limit_are_limited_to_their_usage() {
     for version in [Version::V1, Version::V2] {
         let machine = Machine::folder(version);
         let node = node(&machine, &config(), 32 << 30);

@@ -22,7 +22,7 @@ const SETTINGS: PodSettings = PodSettings {
 type Row = (u64, u64, Option<i64>, Option<i64>);
 
 on_every_machine! {
-    fn pods_get_what_their_containers_say_and_it_reads_back(machine: &Machine) {
+    fn pod_cgroup_values_follow_the_containers_and_read_back(machine: &Machine) {
         let both = json!({"cpu": "500m", "memory": "1Gi"});
         let c1 = json!({
             "requests": {"cpu": "250m", "memory": "64Mi"},
@@ -208,7 +208,7 @@ fn a_frozen_cgroup_of_v1_is_signalled_and_thawed() {
 }
 
 #[test]
-fn what_is_frozen_below_a_pod_goes_on_when_it_is_killed_or_thawed() {
+fn frozen_child_cgroups_are_thawed_by_a_kill_or_thaw() {
     type Release = fn(&Machine, &CgroupPath);
     let killed: Release = |machine, path| machine.cgroups.kill(path).unwrap();
     let thawed: Release = |machine, _| machine.cgroups.thaw_pod(&"frozen".into()).unwrap();
@@ -254,7 +254,7 @@ fn freeze(machine: &Machine, path: &CgroupPath) {
 }
 
 #[test]
-fn a_pod_that_was_frozen_but_not_yet_signalled_goes_on() {
+fn pod_frozen_but_not_signalled_is_thawed() {
     let machine = Machine::folder(Version::V1);
     let [frozen, other] = ["frozen", "other"].map(|uid| {
         let made = machine
@@ -276,7 +276,7 @@ fn a_pod_that_was_frozen_but_not_yet_signalled_goes_on() {
 }
 
 #[test]
-fn a_frozen_pod_of_v2_is_somebody_elses_if_the_kernel_kills_by_itself() {
+fn v2_leaves_frozen_pods_alone_where_cgroup_kill_exists() {
     for (can_kill, expected) in [(true, "1"), (false, "0")] {
         let machine = Machine::folder(Version::V2);
         let made = machine
@@ -297,7 +297,7 @@ fn a_frozen_pod_of_v2_is_somebody_elses_if_the_kernel_kills_by_itself() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_kill_that_was_begun_in_a_frozen_pod_is_finished() {
+fn interrupted_kill_of_a_frozen_pod_is_finished() {
     let machine = Machine::kernel();
     if machine.cgroups.version() == Version::V2 {
         // Nothing is frozen there.

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_allow_what_the_rules_say_and_nothing_else() {
+    fn device_programs_allow_only_the_listed_devices() {
         let program = program(&rules(&[]));
         let read_write = ACCESS_READ | ACCESS_WRITE;
         for (kind, access, major, minor, want) in [

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_with_a_name_only_are_told_from_those_of_controllers() {
+    fn named_trees_are_distinguished_from_controllers() {
         let v1 = "9:name=systemd:/agent\n8:pids:/\n3:cpu,cpuacct:/x\n2:misc:/m\n0::/\n";
         assert_eq!(named_trees(v1), [("systemd", "/agent"), ("misc", "/m")]);
         assert!(named_trees("0::/agent.service\n").is_empty());

@@ -20,7 +20,7 @@ use rustix::mount::{OpenTreeFlags, open_tree};
 /// Set once the process runs from the view.
 const MARK: &str = "PLIMSOLL_HELPER_PROTECTED";
 
-/// Runs the helper anew from a read-only view of its binary. Kernels before 5.12 have no such
+/// Runs the helper again from a read-only view of its binary. Kernels before 5.12 have no such
 /// views; the helper then continues without one.
 pub(super) fn protect() {
     if std::env::var_os(MARK).is_some() {

@@ -1,7 +1,7 @@
 //! The processes outside the agent's own.
 //!
 //! libcontainer must be driven from a process of one thread, and containers must outlive the agent.
-//! So the agent starts its own binary once more as a *helper* ([`helper_main`]), which does nothing
+//! So the agent starts its own binary again as a *helper* ([`helper_main`]), which does nothing
 //! but fork: each task ([`Job`]) gets a process of its own that shares the helper's memory until it
 //! writes to it. Starting one takes no `exec`, and ten of them cost little more than one.
 //!

@@ -20,7 +20,7 @@ use super::{Control, Lock, protect_from_oom, user_namespace};
 /// The unprivileged user that the process becomes once all is set up; as that of the pause image.
 const PAUSE_USER: u32 = 65535;
 
-/// Makes the namespaces, says so and stays until it is killed.
+/// Creates the namespaces, reports it and stays until it is killed.
 pub(super) fn run(job: &PauseJob, control: &mut Control, mut lock: Lock) -> Result<(), String> {
     let _ = rustix::thread::set_name(c"pause");
     let pid = rustix::process::getpid().as_raw_pid();

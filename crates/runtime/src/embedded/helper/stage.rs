@@ -18,7 +18,7 @@ use super::super::stage::{Source, Stage};
 use crate::mapped_mount::{self, attach, detach};
 use crate::mount_table::MountTable;
 
-/// Devices that libcontainer takes from the stage for every container. They are made anew: those of
+/// Devices that libcontainer takes from the stage for each container. They are made again: those of
 /// the machine may be closed to ordinary users.
 const DEVICES: [(&str, u32, u32); 6] = [
     ("/dev/null", 1, 3),

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_go_round_and_are_never_given_twice() {
+    fn addresses_are_allocated_in_turn_and_never_twice() {
         let dir = tempfile::tempdir().unwrap();
         let addresses = Addresses::new(dir.path().join("addresses"));
         let range = Range::parse("10.0.0.0/29").unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_given_back_side_by_side() {
+    fn addresses_are_released_concurrently() {
         let dir = tempfile::tempdir().unwrap();
         let addresses = Addresses::new(dir.path().join("addresses"));
         let range = Range::parse("10.0.0.0/24").unwrap();

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_told_what_the_one_before_has_done() {
+    fn cni_plugins_receive_the_previous_result() {
         let list = NetworkList {
             name: "net".to_owned(),
             cni_version: "1.0.0".to_owned(),

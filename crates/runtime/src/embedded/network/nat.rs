@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_counted_and_errors_told() {
+    fn answers_are_counted_and_errors_returned() {
         let answer = |code: i32| {
             let mut bytes = 36_u32.to_ne_bytes().to_vec();
             bytes.extend(2_u16.to_ne_bytes());

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_padded_and_tell_their_length_without_that() {
+    fn attributes_are_padded_and_their_length_excludes_the_padding() {
         assert_eq!(text(1, "ab"), [7, 0, 1, 0, b'a', b'b', 0, 0]);
         assert_eq!(number(2, 7), [8, 0, 2, 0, 0, 0, 0, 7]);
         assert_eq!(nested(3, &[1, 2, 3, 4])[..4], [8, 0, 3, 0x80]);

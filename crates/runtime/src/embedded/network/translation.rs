@@ -136,7 +136,7 @@ mod tests {
     use crate::wire::{PortMapping, Protocol};
 
     #[tokio::test]
-    async fn ports_of_sandbox_are_forgotten_where_the_bridge_is_gone() {
+    async fn port_mappings_are_removed_if_the_bridge_is_missing() {
         let config = PodSandboxConfig {
             port_mappings: vec![PortMapping {
                 protocol: Protocol::Tcp.into(),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::numbers::{Abi, NATIVE};
 
-/// One step: what to do, how far to go on if so and if not, and with which number.
+/// One instruction: the operation, the jumps if true and if false, and the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Instruction(
     pub(in super::super) u16,

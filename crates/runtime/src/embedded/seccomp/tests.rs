@@ -63,7 +63,7 @@ fn first(argument: u64) -> [u64; 6] {
 }
 
 #[test]
-fn the_default_forbids_what_touches_the_machine() {
+fn default_profile_denies_calls_that_change_the_machine() {
     let program = default_of(&["CAP_CHOWN"]);
     for (name, argument, want) in [
         ("read", 0, ALLOW),
@@ -108,7 +108,7 @@ fn capabilities_open_their_calls() {
 }
 
 #[test]
-fn calls_newer_than_the_profile_do_not_exist() {
+fn newer_system_calls_do_not_exist() {
     let program = default_of(&[]);
     assert_eq!(judge(&program, X86_64, 600, [0; 6]), MISSING);
     let allowing = profile(json!({
@@ -155,7 +155,7 @@ fn several_conditions_on_one_argument_are_alternatives() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
+fn unsupported_seccomp_rules_are_refused() {
     let notify = profile(json!({
         "defaultAction": "SCMP_ACT_ALLOW",
         "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_NOTIFY"}],

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_groups_leave_the_images_out() {
+    fn strict_groups_exclude_those_of_the_image() {
         let user = accounts().user("www", &[100, 33, 100], false).unwrap();
         assert_eq!(user.groups, [33, 100]);
     }

@@ -173,7 +173,7 @@ pub(in super::super) fn narrowed(config: &ContainerConfig) -> Vec<Narrowed> {
         .collect()
 }
 
-/// Mounts that libcontainer may have made for writing although they are not to be: cgroups, unless the
+/// Mounts that libcontainer may have made writable although they must not be: cgroups, unless the
 /// container may do anything, or has brought its own in their place.
 pub(in super::super) fn read_only(config: &ContainerConfig) -> Vec<PathBuf> {
     let cgroups = Path::new(CGROUPS);

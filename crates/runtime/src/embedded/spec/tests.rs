@@ -96,7 +96,7 @@ fn mount<'a>(spec: &'a Value, target: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn a_container_that_says_nothing_is_as_its_image() {
+fn container_without_settings_uses_those_of_its_image() {
     let spec = made(&with_security(|_| {}), &pod(), &image());
     let process = &spec["process"];
     assert_eq!(process["args"], json!(["/entry", "serve"]));
@@ -163,7 +163,7 @@ fn the_containers_environment_wins() {
 }
 
 #[test]
-fn users_of_the_configuration_win_over_the_images() {
+fn configured_user_overrides_the_images() {
     let id = |value| Some(Int64Value { value });
     let user = |change: &dyn Fn(&mut LinuxContainerSecurityContext)| {
         let config = with_security(|security| change(security));
@@ -228,7 +228,7 @@ fn namespaces_are_the_pods_the_machines_or_its_own() {
 }
 
 #[test]
-fn a_privileged_container_has_nothing_hidden_from_it() {
+fn privileged_container_has_no_masked_paths() {
     let spec = made(
         &with_security(|security| security.privileged = true),
         &pod(),
@@ -248,7 +248,7 @@ fn a_privileged_container_has_nothing_hidden_from_it() {
 }
 
 #[test]
-fn mounts_lie_in_the_order_of_their_depth_and_replace_the_usual_ones() {
+fn mounts_are_ordered_by_depth_and_replace_the_defaults() {
     let bind = |target: &str, propagation: i32| Mount {
         container_path: target.to_owned(),
         host_path: format!("/host{target}"),
@@ -318,7 +318,7 @@ fn directories_that_must_be_there_are_named() {
 }
 
 #[test]
-fn a_filter_is_loaded_before_rights_are_dropped_unless_they_cannot_come_back() {
+fn seccomp_filter_is_loaded_early_unless_no_new_privs_is_set() {
     use security_profile::ProfileType;
     let made = |kind: ProfileType, no_new_privs: bool, privileged: bool| {
         let config = with_security(|security| {
@@ -380,7 +380,7 @@ fn a_profile_of_the_machine_is_passed_on() {
 }
 
 #[test]
-fn the_machines_network_comes_with_its_name() {
+fn host_network_has_the_hostname_of_the_node() {
     let pod = PodSandboxConfig {
         linux: Some(LinuxPodSandboxConfig {
             security_context: Some(LinuxSandboxSecurityContext {
@@ -429,7 +429,7 @@ fn pod_in_user_namespace() -> PodSandboxConfig {
 }
 
 #[test]
-fn a_container_with_users_of_its_own_is_made_from_a_stage() {
+fn container_with_a_user_namespace_is_created_from_a_stage() {
     let mut config = with_security(|security| {
         security.namespace_options = Some(in_user_namespace());
     });

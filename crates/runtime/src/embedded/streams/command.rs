@@ -28,7 +28,7 @@ use crate::{Error, ProcessStreams, TerminalSize};
 /// Most output of a command that is kept, per stream.
 const MAX_OUTPUT: usize = 16 << 20;
 /// How long output is waited for once the command itself has ended: its children may hold the
-/// streams open for ever.
+/// streams open forever.
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// A command that runs.

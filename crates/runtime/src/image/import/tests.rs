@@ -110,7 +110,7 @@ fn an_image_that_unpacks_to_more_than_allowed_leaves_nothing() {
 
 /// A directory that a layer does not describe looks as it does in the layer below.
 #[test]
-fn directories_between_layers_keep_their_looks() {
+fn directories_keep_their_attributes_between_layers() {
     let bench = Bench::new();
     let archive = two_layers().docker_archive(&["app"]);
     let record = bench.import(&archive).unwrap().remove(0);
@@ -201,7 +201,7 @@ fn a_root_file_system_becomes_an_image() {
 }
 
 #[test]
-fn an_image_keeps_its_own_way_to_start() {
+fn imported_image_keeps_its_start_command() {
     let bench = Bench::new();
     let options = Options {
         start: Start {
@@ -269,7 +269,7 @@ fn broken_archives_leave_nothing_behind() {
 }
 
 #[test]
-fn removal_keeps_what_other_images_share() {
+fn removal_keeps_shared_layers() {
     let bench = Bench::new();
     let image = two_layers();
     let mut bottom_only = image.clone();

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_come_in_four_forms() {
+    fn credentials_have_four_forms() {
         let some = AuthConfig::default;
         let text = str::to_owned;
         assert_eq!(check(some()), Ok(RegistryAuth::Anonymous));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_that_are_none_are_named_with_their_image() {
+    fn malformed_credentials_are_named_with_their_image() {
         for (auth, problem) in [
             ("%", "auth is not base64"),
             ("dQ==", "auth is not USER:PASSWORD"),

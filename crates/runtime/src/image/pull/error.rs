@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_sorted_by_what_can_be_done() {
+    fn registry_errors_are_classified() {
         let not_found = "image quay.io/a/b:1 not found in registry quay.io";
         let denied = "image quay.io/a/b:1: access denied by registry quay.io, credentials are missing or wrong";
         let too_many = "image quay.io/a/b:1: registry quay.io got too many requests";
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_certificate_is_told_from_a_broken_line() {
+    fn rejected_certificate_differs_from_a_broken_connection() {
         let refused = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
         assert!(is_about_trust(&refused));
         let wrapped = io::Error::other(io::Error::other(refused));

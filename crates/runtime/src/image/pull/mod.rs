@@ -37,7 +37,7 @@ const LONGEST_MANIFEST: usize = 8 << 20;
 
 impl Store {
     /// Fetches an image for this machine; returns its record. What is here already is not fetched
-    /// again, but the registry resolves the name anew.
+    /// again, but the registry resolves the name again.
     pub async fn pull(
         &self,
         name: &Reference,
@@ -223,7 +223,7 @@ impl Pull {
     }
 }
 
-/// The name as the client wants it.
+/// The name in the client's type.
 fn registry_reference(name: &Reference) -> OciReference {
     let (registry, repository) = (name.registry.clone(), name.repository.clone());
     match &name.version {

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_and_listed_registries_are_spoken_to_in_the_clear() {
+    fn only_loopback_and_listed_registries_use_plain_http() {
         let registries = Registries {
             insecure: vec!["lab:5000".to_owned(), "10.0.0.9".to_owned()],
         };

@@ -96,7 +96,7 @@ async fn an_image_is_pulled_by_tag_and_by_digest() {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn what_is_here_is_not_fetched_again() {
+async fn stored_layers_are_not_fetched_again() {
     let registry = Registry::start();
     let first = image();
     let name = registry.push("app", "latest", &first);
@@ -168,7 +168,7 @@ async fn an_index_gives_the_image_for_this_machine() {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn a_registry_may_want_to_know_who_asks() {
+async fn registry_may_require_credentials() {
     let registry = Registry::start_with_login();
     let name = registry.push("app", "v1", &image());
     let address = registry.address();
@@ -189,7 +189,7 @@ async fn a_registry_may_want_to_know_who_asks() {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn what_does_not_exist_is_named_with_its_registry() {
+async fn missing_image_is_named_with_its_registry() {
     let registry = Registry::start();
     let address = registry.address();
     registry.push("app", "v1", &image());
@@ -205,7 +205,7 @@ async fn what_does_not_exist_is_named_with_its_registry() {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn layers_that_are_not_what_they_should_be_are_refused() {
+async fn layers_with_a_wrong_diff_id_are_refused() {
     let registry = Registry::start();
     let genuine = image();
     let mut forged = genuine.clone();
@@ -237,7 +237,7 @@ async fn layers_that_are_not_what_they_should_be_are_refused() {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn a_registry_that_nobody_serves_is_unavailable() {
+async fn unreachable_registry_is_unavailable() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -340,7 +340,7 @@ async fn blobs_are_checked_as_they_arrive() {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn a_token_is_fetched_where_the_registry_says() {
+async fn token_is_fetched_from_the_realm_of_the_registry() {
     let image = image();
     let manifest = image.manifest();
     let registry = Scripted::start(move |path, headers| {

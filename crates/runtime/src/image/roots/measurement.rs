@@ -87,7 +87,7 @@ impl Measurements {
             }
             Progress::Done(usage) => usage,
         };
-        // What was left out is there all the same.
+        // Skipped directories still use space.
         let usage = match last.filter(|_| !walk.is_whole) {
             Some(last) => usage.most(last.usage),
             None => usage,

@@ -323,7 +323,7 @@ impl Store {
     }
 }
 
-/// Uppermost first, as overlayfs wants them.
+/// Uppermost first, as overlayfs expects them.
 fn layer_paths(layers: &Layers, chains: &[Digest]) -> Vec<PathBuf> {
     chains
         .iter()

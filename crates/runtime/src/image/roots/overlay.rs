@@ -163,7 +163,7 @@ impl Overlay {
             return Ok(());
         }
         tree::remove(&directory.join(WORK).join(VOLATILE_NOTE))?;
-        // Overlayfs wants at least one directory below.
+        // Overlayfs needs at least one lower directory.
         let nothing = directory.join("nothing");
         let mut lower = layers.to_vec();
         if lower.is_empty() {

@@ -177,7 +177,7 @@ fn check_life(mut bench: Bench) {
 }
 
 #[test]
-fn copies_live_as_mounts_do() {
+fn copied_roots_behave_like_mounted_ones() {
     check_life(Bench::with_copies(&image()));
 }
 
@@ -189,7 +189,7 @@ fn overlay_mounts_live() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_mount_that_is_gone_is_made_again() {
+fn missing_mount_is_created_again() {
     let bench = Bench::overlay(&image());
     let root = bench.prepare("one");
     fs::write(root.join("written"), "").unwrap();
@@ -205,7 +205,7 @@ fn a_mount_that_is_gone_is_made_again() {
 
 #[test]
 #[ignore = "tier: root"]
-fn layers_hold_whiteouts_as_overlayfs_wants_them() {
+fn layers_store_whiteouts_in_overlayfs_format() {
     let bench = Bench::overlay(&image());
     let top = bench.store.layers.files(&bench.image.layers[1]);
     let gone = top.join("etc/gone").metadata().unwrap();
@@ -262,7 +262,7 @@ fn names_that_could_be_paths_are_refused() {
 
 /// A power failure may leave a file empty that was not synced.
 #[test]
-fn a_root_whose_facts_are_lost_is_made_anew() {
+fn root_without_its_record_is_created_again() {
     let mut bench = Bench::with_copies(&image());
     let root = bench.prepare("one");
     fs::write(root.join("written"), "").unwrap();
@@ -275,7 +275,7 @@ fn a_root_whose_facts_are_lost_is_made_anew() {
 }
 
 #[test]
-fn what_a_crash_left_is_swept_away() {
+fn leftovers_of_a_crash_are_removed() {
     let mut bench = Bench::with_copies(&image());
     let work = bench.store.directory().join("work");
     let blobs = bench.store.directory().join("blobs");

@@ -259,7 +259,7 @@ fn image_config(store: &Store, record: &Record) -> Result<ImageConfig, Error> {
     })
 }
 
-/// What was written into a root; nothing is said of it before it was measured.
+/// What was written into a root; not reported before it was measured.
 fn root_usage(store: &Store, measured: Option<Measurement>) -> FilesystemUsage {
     let at = measured.map_or_else(SystemTime::now, |measured| measured.at);
     filesystem_usage(store, measured.map(|measured| measured.usage), at)

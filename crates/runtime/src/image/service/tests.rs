@@ -52,7 +52,7 @@ fn image() -> TestImage {
 }
 
 #[tokio::test]
-async fn an_image_tells_how_its_containers_start() {
+async fn image_config_has_the_start_command() {
     let bench = Bench::new();
     let image = image();
     bench.import(&image, "app:1");
@@ -134,7 +134,7 @@ async fn roots_are_made_of_images_that_are_here() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_can_never_be_pulled() {
+async fn invalid_image_name_cannot_be_pulled() {
     let bench = Bench::new();
     let sandbox = PodSandboxConfig::default();
     let refused = bench.service.pull(&spec("App"), None, &sandbox).await;
@@ -148,7 +148,7 @@ async fn a_name_that_is_none_can_never_be_pulled() {
 /// The first word is how the agent knows that the registry is at fault.
 #[tokio::test]
 #[ignore = "tier: tools"]
-async fn an_unreachable_registry_is_told_apart() {
+async fn unreachable_registry_has_its_own_error() {
     let bench = Bench::new();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();

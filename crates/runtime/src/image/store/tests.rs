@@ -53,7 +53,7 @@ fn several_may_use_one_directory() {
 }
 
 #[test]
-fn a_broken_catalogue_is_named_and_nothing_is_thrown_away() {
+fn broken_catalogue_is_named_and_nothing_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     let archive = folder.path().join("archive.tar");

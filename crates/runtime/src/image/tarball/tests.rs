@@ -40,7 +40,7 @@ fn read_all(bytes: &[u8]) -> Result<Vec<(Entry, Vec<u8>)>, Error> {
 }
 
 #[test]
-fn entries_come_with_their_content() {
+fn entries_have_their_content() {
     let bytes = [part(EntryType::Regular, b"content"), vec![0; 1024]].concat();
     let found = read_all(&bytes).unwrap();
     assert_eq!(found.len(), 1);
@@ -54,7 +54,7 @@ fn entries_come_with_their_content() {
 }
 
 #[test]
-fn content_that_nobody_read_is_skipped() {
+fn unread_content_is_skipped() {
     let bytes = [
         part(EntryType::Regular, &[7; 1500]),
         part(EntryType::Directory, b""),

@@ -119,7 +119,7 @@ fn times(of: &Attributes) -> Timestamps {
     }
 }
 
-/// Whether this is what overlayfs takes for a hidden file.
+/// Whether overlayfs treats this as a hidden file.
 pub fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities_of_files_go_to_another_root() {
+    fn file_capabilities_are_rewritten_for_another_root_id() {
         let mut value = vec![1, 0, 0, 2];
         value.resize(20, 7);
         give_capability(&mut value, 65_536);

@@ -1,4 +1,4 @@
-//! Unpacks the tar of a layer into a directory, as overlayfs wants layers.
+//! Unpacks the tar of a layer into a directory, in the format of overlayfs.
 //!
 //! Layers are untrusted. Whatever a tar holds, nothing outside the directory is touched
 //! (`place`): paths and links are resolved as if the directory were the root of all files. No
@@ -59,13 +59,13 @@ pub enum Error {
     /// A path leads out of the directory.
     #[error("entry {path:?} escapes the root file system")]
     Escape {
-        /// As it stands in the tar.
+        /// As in the tar.
         path: String,
     },
     /// A whiteout hides nothing that could exist.
     #[error("whiteout {path:?} names no file")]
     Whiteout {
-        /// As it stands in the tar.
+        /// As in the tar.
         path: String,
     },
     /// Too many entries.
@@ -83,7 +83,7 @@ pub enum Error {
     /// The file system does not take an entry.
     #[error("cannot unpack {path:?}")]
     Write {
-        /// As it stands in the tar.
+        /// As in the tar.
         path: String,
         /// Why.
         #[source]

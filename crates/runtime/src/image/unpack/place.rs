@@ -50,7 +50,7 @@ impl Root {
         Ok(Root { top, last: None })
     }
 
-    /// Lets the next path be resolved anew.
+    /// Lets the next path be resolved again.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }

@@ -21,7 +21,7 @@ fn containers(names: &[&str]) -> Value {
 }
 
 #[test]
-fn new_items_go_before_existing_ones() {
+fn new_items_precede_existing_ones() {
     let merged = merge("Pod", containers(&["a", "b"]), containers(&["z", "b"]));
     assert_eq!(merged, Ok(containers(&["z", "a", "b"])));
 }

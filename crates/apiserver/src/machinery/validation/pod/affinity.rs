@@ -210,7 +210,7 @@ fn check_pod_term(term: &PodAffinityTerm, path: &Path<'_>, problems: &mut Proble
 
 /// Keys whose values are taken from the pod must not also be in the selector explicitly.
 ///
-/// They have been merged into the selector by then, so a key counts as duplicate if an expression
+/// They are already merged into the selector, so a key counts as duplicate if an expression
 /// is the second one with it.
 fn check_label_keys(
     keys: &[String],

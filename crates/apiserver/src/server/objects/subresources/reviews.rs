@@ -85,7 +85,7 @@ impl Call<'_> {
         ) -> Result<SubjectAccessReviewStatus, ReviewProblems>,
     ) -> Result<Value, Status> {
         let server = self.server;
-        // A review may be about a node, whoever the caller is.
+        // Any caller may review the access of a node.
         let status = server.access.with_everything(&server.cache, ask);
         let status = status.map_err(|problems| Status::invalid(self.kind, "", &problems))?;
         json_of(&status)

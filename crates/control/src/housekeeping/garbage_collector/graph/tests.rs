@@ -72,7 +72,7 @@ fn names_that_others_give_the_same_uid_are_tried_in_turn() {
         ]
     );
     assert_eq!(graph.node("owner").unwrap().identity, other);
-    // Seen at last: the one with the wrong name is looked at again.
+    // Seen at last: the one with the wrong name is checked again.
     let mut seen = metadata("owner", json!([]));
     seen.name = Some("other".to_owned());
     assert_eq!(apply(&mut graph, &seen), []);
@@ -120,7 +120,7 @@ fn deletions_that_wait_are_followed_once() {
     let deleting = ["x", "owner"].map(|name| Todo::Delete(identity(name)));
     assert_eq!(apply(&mut graph, &deleted(FOREGROUND)), deleting);
     assert_eq!(apply(&mut graph, &deleted(FOREGROUND)), []);
-    // The last dependent lets the owner be looked at.
+    // The last dependent queues the owner.
     assert_eq!(
         graph.delete(&identity("x")),
         [Todo::Delete(identity("owner"))]

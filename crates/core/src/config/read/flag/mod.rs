@@ -119,7 +119,7 @@ mod tests {
     use crate::config::read::kubelet_fields;
 
     #[test]
-    fn every_target_is_a_field_and_no_name_stands_twice() {
+    fn every_target_is_a_field_and_names_are_unique() {
         let mut names = std::collections::BTreeSet::new();
         for flag in all() {
             assert!(names.insert(flag.name), "{} stands twice", flag.name);

@@ -59,7 +59,7 @@ fn affinity_places_pod_with_matching_pods() {
 }
 
 #[test]
-fn first_pod_of_an_affinity_group_goes_anywhere() {
+fn first_pod_of_an_affinity_group_fits_anywhere() {
     let cluster = cluster(&[]);
     let first = pod("web", on("", required("podAffinity", "web")));
     assert_eq!(codes(&cluster, &first), [None, None]);

@@ -18,6 +18,6 @@ pub struct ResourceClaimFacts {
 pub struct DeviceClassFacts {
     /// Its name.
     pub name: String,
-    /// The extended resource under which pods may ask for its devices.
+    /// The extended resource under which pods may request its devices.
     pub extended_resource_name: Option<String>,
 }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn anti_affinity_requeues_for_pod_that_goes_or_stops_matching() {
+    fn anti_affinity_requeues_for_deleted_or_no_longer_matching_pods() {
         assert_eq!(asks(&repelled(), deleted(db())), Hint::Queue);
         assert_eq!(asks(&repelled(), deleted(other())), Hint::Skip);
         assert_eq!(asks(&repelled(), updated(db(), other())), Hint::Queue);

@@ -1,4 +1,4 @@
-//! A pod that wants other nodes than there were.
+//! A pod whose node affinity matched no node.
 
 use super::super::facts::NodeFacts;
 use super::{Action, Hint, Object, PodFacts, Registration, Resource};

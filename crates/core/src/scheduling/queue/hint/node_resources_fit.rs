@@ -48,7 +48,7 @@ fn has_more_of_requested(wanted: &Request, before: &Request, after: &Request) ->
     wanted.any(|name, _| after.get(name) > before.get(name))
 }
 
-/// Whether the pod alone fits the node, and the node is new or has more of what the pod wants.
+/// Whether the pod alone fits the node, and the node is new or has more of what the pod requests.
 fn offers_more(pod: &PodFacts, change: &Change<NodeFacts>) -> bool {
     let empty = |node: &NodeFacts| NodeState::new(Arc::clone(&node.view));
     change.after().map(empty).is_some_and(|new| {

@@ -33,7 +33,7 @@ fn check(containers: &str, cases: &[(&str, &str, &str, &str)]) {
 }
 
 #[test]
-fn regular_containers_run_as_their_policy_says() {
+fn regular_containers_follow_the_restart_policy() {
     let all = "a1:running a2:running a3:running";
     check(
         "a1 a2 a3",
@@ -82,7 +82,7 @@ fn regular_containers_run_as_their_policy_says() {
 }
 
 #[test]
-fn a_sandbox_that_will_not_do_is_replaced_unless_the_pod_is_done() {
+fn unusable_sandbox_is_replaced_unless_the_pod_is_finished() {
     let all = "a1:running a2:running a3:running";
     let done = "a1:exited=0 a2:exited=0 a3:exited=0";
     check(
@@ -105,7 +105,7 @@ fn a_sandbox_that_will_not_do_is_replaced_unless_the_pod_is_done() {
 }
 
 #[test]
-fn what_is_not_well_or_not_wanted_is_replaced() {
+fn changed_and_unhealthy_containers_are_replaced() {
     check(
         "a1 a2",
         &[
@@ -390,7 +390,7 @@ fn containers_may_have_a_policy_of_their_own() {
 }
 
 #[test]
-fn whoever_asks_for_a_new_beginning_is_removed_last() {
+fn restart_all_containers_removes_the_triggering_container_last() {
     let mut pod = pod("Never", "i1 a1 a2");
     let rules = json!([{
         "action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]},
@@ -416,7 +416,7 @@ fn a_deleted_pod_starts_nothing_again() {
 }
 
 #[test]
-fn resources_change_as_the_container_wants_it() {
+fn resources_change_by_the_containers_resize_policy() {
     let mut pod = pod("Always", "a1 a2");
     let resources = |cpu: &str| serde_json::from_value(json!({"limits": {"cpu": cpu}})).unwrap();
     for (container, cpu) in pod

@@ -44,7 +44,7 @@ async fn config_with(
 }
 
 #[tokio::test]
-async fn a_container_gets_what_its_devices_need() {
+async fn container_gets_the_settings_of_its_devices() {
     let pod = pod_with(json!({"containers": [{
         "name": "c", "image": "busybox:1", "command": ["$(GPU)"],
         "env": [{"name": "OWN", "value": "spec"}],
@@ -93,7 +93,7 @@ async fn a_container_gets_what_its_devices_need() {
 }
 
 #[tokio::test]
-async fn a_container_is_told_all_that_its_spec_says() {
+async fn container_config_matches_the_spec() {
     let pod = pod_with(json!({"containers": [{
         "name": "c", "image": "busybox:1", "workingDir": "/w", "tty": true, "stdin": true,
         "command": ["/bin/$(WHAT)", "$(MISSING)"], "args": ["$$(WHAT)", "-x"],

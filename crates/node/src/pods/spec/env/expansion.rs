@@ -1,7 +1,7 @@
 //! `$(NAME)` in commands, arguments, values and sub-paths.
 //!
 //! Matches v1.36 third_party/forked/golang/expansion: `$$` is a dollar sign that begins nothing, a
-//! reference that is not closed stays as it is, and what a name stands for is not expanded again.
+//! reference that is not closed stays as it is, and the value of a name is not expanded again.
 
 /// The text with every `$(NAME)` replaced by what `value_of` gives for the name.
 ///

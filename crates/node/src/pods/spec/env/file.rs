@@ -1,6 +1,6 @@
 //! Files of variables, for `fileKeyRef`.
 //!
-//! Matches v1.36 pkg/kubelet/util/env: values stand in single quotes, may span lines and mean what
+//! Matches v1.36 pkg/kubelet/util/env: values are in single quotes, may span lines and mean what
 //! they say; `#` begins a comment.
 
 /// Why a file of variables is refused.
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoted_values_are_taken_as_they_stand() {
+    fn quoted_values_are_literal() {
         for (text, want) in [
             ("KEY='value'", "value"),
             (
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_a_shell_might_read_otherwise_is_refused() {
+    fn values_with_shell_syntax_are_refused() {
         for (text, line, rule) in [
             ("A='1'\nKEY", 2, "missing '='"),
             ("='1'", 1, "empty variable name"),

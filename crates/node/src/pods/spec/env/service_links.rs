@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_port_of_a_service_is_told_in_both_styles() {
+    fn each_service_port_has_variables_in_both_styles() {
         let ports = json!([
             {"name": "u-d-p", "port": 8081, "protocol": "UDP"},
             {"name": "t-c-p", "port": 8081},
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_api_server_is_told_without_links_and_headless_services_never() {
+    fn without_service_links_only_the_api_server_has_variables() {
         let port = || json!([{"port": 443}]);
         let services = [
             service("default", "kubernetes", "10.0.0.1", port()),

@@ -89,7 +89,7 @@ async fn later_variables_see_earlier_ones_and_services() {
 }
 
 #[tokio::test]
-async fn whole_objects_come_first_with_their_prefix_and_are_not_expanded() {
+async fn env_from_precedes_env_and_is_not_expanded() {
     check(
         json!({
             "envFrom": [
@@ -112,7 +112,7 @@ async fn whole_objects_come_first_with_their_prefix_and_are_not_expanded() {
 }
 
 #[tokio::test]
-async fn values_come_from_keys_fields_resources_and_files() {
+async fn env_values_are_read_from_keys_fields_resources_and_files() {
     let from = |name: &str, from: Value| json!({"name": name, "valueFrom": from});
     check(
         json!({
@@ -164,7 +164,7 @@ async fn secrets_may_be_any_bytes() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_named_as_upstream_names_it() {
+async fn missing_references_are_named_as_upstream() {
     let env = |from: Value| json!({"env": [{"name": "X", "valueFrom": from}]});
     for (container, want) in [
         (

@@ -69,7 +69,7 @@ impl Case {
 }
 
 #[test]
-fn volumes_are_mounted_as_the_container_says() {
+fn mounts_match_the_containers_volume_mounts() {
     let case = case(json!([
         {"name": "disk", "mountPath": "/data"},
         {"name": "disk", "mountPath": "relative", "readOnly": true},
@@ -107,7 +107,7 @@ fn volumes_are_mounted_as_the_container_says() {
 }
 
 #[test]
-fn mounts_that_cannot_be_are_refused_with_upstreams_words() {
+fn invalid_mounts_are_refused_in_upstreams_words() {
     for (mount, want) in [
         (
             json!({"name": "no", "mountPath": "/x"}),
@@ -146,7 +146,7 @@ fn mounts_that_cannot_be_are_refused_with_upstreams_words() {
 }
 
 #[test]
-fn read_only_all_the_way_down_depends_on_the_runtime() {
+fn recursive_read_only_mounts_depend_on_the_runtime() {
     for (mode, is_supported, want) in [
         ("IfPossible", true, Ok(true)),
         ("IfPossible", false, Ok(false)),
@@ -205,7 +205,7 @@ fn every_pod_with_an_address_has_a_hosts_file() {
 }
 
 #[test]
-fn each_run_has_a_file_for_its_last_words() {
+fn each_run_has_a_termination_message_file() {
     let case = case(json!([]));
     let last = |mounts: Vec<Mount>| mounts.last().unwrap().clone();
     let (first, second) = (last(case.mounts()), last(case.mounts()));
@@ -225,7 +225,7 @@ fn each_run_has_a_file_for_its_last_words() {
 
 #[test]
 #[ignore = "tier: root"]
-fn parts_of_volumes_are_mounted_beside_them() {
+fn sub_paths_are_mounted_separately() {
     let case = case(json!([
         {"name": "disk", "mountPath": "/a"},
         {"name": "disk", "mountPath": "/b", "subPathExpr": "logs/$(POD)"},

@@ -24,7 +24,7 @@ fn id(value: i64) -> Option<Int64Value> {
 }
 
 #[test]
-fn the_container_wins_over_the_pod_and_the_pod_over_the_image() {
+fn container_overrides_pod_and_pod_overrides_image() {
     let pod = json!({"runAsUser": 1, "runAsGroup": 2, "seLinuxOptions": {"level": "pod"}});
     let got = of_root(pod.clone(), json!(null));
     assert_eq!((got.run_as_user, got.run_as_group), (id(1), id(2)));
@@ -119,7 +119,7 @@ fn containers_that_must_not_be_root_are_checked() {
 }
 
 #[test]
-fn privileges_are_what_the_container_says() {
+fn privileges_match_the_security_context() {
     let got = of_root(
         json!({}),
         json!({
@@ -286,7 +286,7 @@ fn app_armor_is_the_containers_the_annotations_or_the_pods() {
 }
 
 #[test]
-fn an_image_that_says_nothing_runs_as_root() {
+fn image_without_a_user_runs_as_root() {
     use plimsoll_runtime::wire::Image;
     assert_eq!(ImageUser::from_image(None), ImageUser::Id(0));
     let image = |uid: Option<i64>, username: &str| Image {

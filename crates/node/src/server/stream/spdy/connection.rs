@@ -31,7 +31,7 @@ pub(in crate::server) enum Role {
     Server,
 }
 
-/// How much the other side may ask for.
+/// How much the other side may request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct Limits {
     /// Streams at once.
@@ -47,9 +47,9 @@ pub(in crate::server) struct Stream {
     pub(in crate::server) headers: Headers,
     /// What the other side says.
     pub(in crate::server) input: DuplexStream,
-    /// What is said to it.
+    /// Commands for it.
     pub(in crate::server) output: Outflow,
-    /// Cancelled when the other side wants no more of it.
+    /// Cancelled when the other side resets the stream.
     pub(in crate::server) reset: CancellationToken,
 }
 

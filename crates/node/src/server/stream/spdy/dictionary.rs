@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_one_that_others_have() {
+    fn dictionary_matches_the_spdy_specification() {
         let bytes = dictionary();
         assert_eq!(bytes.len(), 1423);
         // Adler-32, by which zlib streams name their dictionary.

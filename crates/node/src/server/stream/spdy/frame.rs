@@ -71,7 +71,7 @@ pub(super) enum Frame {
     Other,
 }
 
-/// Why the connection cannot go on.
+/// Why the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrameError {
     #[error("unsupported SPDY version {0}")]
@@ -107,7 +107,7 @@ impl Decoder {
         }
     }
 
-    /// Takes a frame out of what has come; `None` if there is not enough yet.
+    /// Takes a frame out of the received bytes; `None` if it is incomplete.
     pub(super) fn decode(&mut self, come: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
         if let Some(rest) = self.data {
             return Ok(self.piece(rest, come));
@@ -338,7 +338,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(100))]
 
         #[test]
-        fn what_is_written_is_read_however_it_is_cut(
+        fn frames_round_trip_in_any_fragments(
             frames in proptest::collection::vec(frames(), 0..12),
             cut in 1_usize..400,
         ) {
@@ -352,13 +352,13 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
             let _ = decode_all(&bytes, 64);
         }
 
         /// Bytes that look like control frames get further than arbitrary ones.
         #[test]
-        fn no_control_frames_make_it_panic(
+        fn no_control_frames_cause_a_panic(
             frames in proptest::collection::vec(
                 (0_u16..12, any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..8),
         ) {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn long_data_comes_in_pieces_and_long_control_frames_not_at_all() {
+    fn long_data_is_split_and_long_control_frames_are_refused() {
         let mut encoder = Encoder::new();
         let mut bytes = BytesMut::new();
         let data = Frame::Data {

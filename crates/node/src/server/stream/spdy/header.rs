@@ -24,7 +24,7 @@ impl Headers {
     }
 }
 
-/// A block that is none. The connection cannot go on, for later blocks build on it.
+/// A malformed block. It ends the connection, since later blocks build on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("header block is invalid or too large")]
 pub(super) struct BlockError;
@@ -163,7 +163,7 @@ mod tests {
 
     /// Made with zlib at its best level.
     #[test]
-    fn blocks_of_others_are_read() {
+    fn blocks_of_other_implementations_are_read() {
         let mut inflate = Inflate::new();
         let first = [
             0x78, 0xf9, 0xe3, 0xc6, 0xa7, 0xc2, 0x02, 0xa6, 0x23, 0x46, 0x70, 0x3a, 0x2b, 0x29,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_unfolds_into_much_is_refused() {
+    fn decompression_bomb_is_refused() {
         let mut deflate = Deflate::new();
         let bomb = headers(&[("a", &"x".repeat(1 << 20))]);
         let block = deflate.write(&bomb).unwrap();
@@ -211,7 +211,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn what_is_written_is_read(
+        fn headers_round_trip(
             blocks in proptest::collection::vec(
                 proptest::collection::vec(("[a-z-]{0,20}", ".{0,60}"), 0..6), 1..5),
         ) {
@@ -225,7 +225,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(
+        fn no_bytes_cause_a_panic(
             blocks in proptest::collection::vec(
                 proptest::collection::vec(any::<u8>(), 0..80), 1..4),
             start in any::<bool>(),

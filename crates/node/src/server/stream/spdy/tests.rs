@@ -88,7 +88,7 @@ fn reset(id: u32, status: ResetStatus) -> Frame {
 }
 
 #[tokio::test(start_paused = true)]
-async fn windows_are_granted_for_what_was_taken() {
+async fn window_updates_follow_consumed_bytes() {
     let (mut peer, _connection, mut streams) = Peer::new();
     peer.say(open(1)).await;
     let mut stream = streams.recv().await.unwrap();
@@ -132,7 +132,7 @@ async fn wrong_and_too_many_streams_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reset_stream_is_told_and_the_others_go_on() {
+async fn reset_ends_one_stream_and_leaves_the_others_open() {
     let (mut peer, _connection, mut streams) = Peer::new();
     peer.say(open(1)).await;
     peer.say(open(3)).await;
@@ -171,7 +171,7 @@ async fn pings_are_answered_and_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_is_gone_is_missed_though_its_input_is_stuck() {
+async fn closed_peer_is_noticed_while_its_input_is_blocked() {
     let (mut peer, connection, mut streams) = Peer::new();
     peer.say(open(1)).await;
     let _stream = streams.recv().await.unwrap();
@@ -184,7 +184,7 @@ async fn a_peer_that_is_gone_is_missed_though_its_input_is_stuck() {
 
 /// A runtime says all it has and closes at once, while a slow client still has to take it.
 #[tokio::test]
-async fn what_a_runtime_said_before_it_closed_is_heard() {
+async fn data_sent_before_a_close_is_delivered() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).await;
     let (client, (runtime, _)) = (client.unwrap(), listener.accept().await.unwrap());
@@ -219,7 +219,7 @@ async fn what_a_runtime_said_before_it_closed_is_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_farewell_names_the_last_stream_and_is_waited_for() {
+async fn goaway_names_the_last_stream_and_is_awaited() {
     let (mut peer, connection, mut streams) = Peer::new();
     peer.say(open(1)).await;
     let stream = streams.recv().await.unwrap();
@@ -241,7 +241,7 @@ async fn a_farewell_names_the_last_stream_and_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_peer_hears_everything_to_the_end() {
+async fn slow_peer_receives_all_data_before_the_close() {
     let (mut peer, connection, mut streams) = Peer::with_room(200);
     peer.say(open(1)).await;
     let stream = streams.recv().await.unwrap();
@@ -273,7 +273,7 @@ proptest! {
 
     /// Whatever comes, the connection ends when the bytes do.
     #[test]
-    fn no_bytes_make_a_connection_hang_or_panic(
+    fn no_bytes_cause_a_hang_or_panic(
         pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..8),
         opened in proptest::collection::vec(0_u32..12, 0..6),
     ) {

@@ -154,7 +154,7 @@ async fn an_object_is_listed_once_and_followed_by_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_exist_is_found_once_it_does() {
+async fn missing_object_is_found_after_creation() {
     let server = Server::default();
     server.will_list_items(&[]);
     let sources = KubeSources::new(server.client());
@@ -165,7 +165,7 @@ async fn what_does_not_exist_is_found_once_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_waited_out_and_then_told() {
+async fn forbidden_is_retried_and_then_reported() {
     let refusal = json!({
         "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden",
         "message": "configmaps \"c\" is forbidden: no relationship found",
@@ -212,7 +212,7 @@ fn is_watched(inner: &Inner) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_pod_uses_any_more_is_not_watched_unless_somebody_waits_for_it() {
+async fn watch_of_unused_object_ends_unless_a_caller_waits_for_it() {
     let server = Server::default();
     server.will_list_items(&[config_map("1")]);
     let sources = KubeSources::new(server.client());
@@ -241,7 +241,7 @@ async fn what_no_pod_uses_any_more_is_not_watched_unless_somebody_waits_for_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_asks_for_is_not_watched_for_ever() {
+async fn watch_ends_when_the_object_is_no_longer_read() {
     let server = Server::default();
     server.will_list_items(&[config_map("1")]);
     let sources = KubeSources::new(server.client());

@@ -215,7 +215,7 @@ mod tests {
                 state.observe(input, now);
             }
             let name_and_uid =
-                |record: &PodRecord| (record.pod_ref().name.clone(), record.uid().to_string());
+                |record: &KnownPod| (record.pod_ref().name.clone(), record.uid().to_string());
             state.pods.values().map(name_and_uid).collect::<Known>()
         })
         .await;

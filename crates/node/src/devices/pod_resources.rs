@@ -20,7 +20,7 @@ use super::wire::{
     ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
 };
 use super::{DeviceManager, grpc};
-use crate::pods::pod_fields;
+use crate::pod_fields;
 
 /// The directory of the socket, below the kubelet's root directory.
 pub const DIRECTORY: &str = "pod-resources";

@@ -9,8 +9,8 @@ use k8s_openapi::jiff::fmt::strtime;
 use plimsoll_core::cron::{Schedule, Zone};
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::workloads::note::Note;
 use crate::workloads::pod_state::after;
+use plimsoll_core::object::event::Note;
 
 use super::KIND;
 use super::jobs::active;

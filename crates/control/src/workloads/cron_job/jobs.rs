@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::workloads::note::Note;
+use plimsoll_core::object::event::Note;
 
 /// The condition with which a job has finished: `Complete` or `Failed`.
 fn finished(job: &Job) -> Option<&str> {

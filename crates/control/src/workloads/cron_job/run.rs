@@ -9,7 +9,6 @@ use kube::api::{DeleteParams, PostParams};
 use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
-use crate::workloads::note::Note;
 use crate::workloads::ownership::{controller_of, is_controlled_by};
 use crate::workloads::writes::{
     Writer, is_already_exists, is_namespace_terminating, is_not_found, message_of,
@@ -17,6 +16,7 @@ use crate::workloads::writes::{
 use crate::workloads::{Options, as_refs};
 use plimsoll_client::events::{Recorder, reference};
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
+use plimsoll_core::object::event::Note;
 
 use super::jobs::{active, remove_active};
 use super::{KIND, Start, decide, has_forgotten, missing, observe, superfluous, until_next};

@@ -5,7 +5,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::workloads::note::Note;
+use plimsoll_core::object::event::Note;
 
 fn at(text: &str) -> Timestamp {
     Timestamp::from_rfc3339(text).unwrap()
@@ -52,7 +52,7 @@ fn running(names: &[&str]) -> Value {
 }
 
 fn reasons(notes: &[Note]) -> Vec<&str> {
-    notes.iter().map(|note| note.reason).collect()
+    notes.iter().map(|note| &*note.reason).collect()
 }
 
 /// The time of the Job that is started, in minutes after noon.

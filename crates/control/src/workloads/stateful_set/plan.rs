@@ -12,9 +12,9 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
 use plimsoll_core::object::timestamp::Timestamp;
 
 use crate::workloads::fraction::{Rounding, scaled};
-use crate::workloads::note::Note;
 use crate::workloads::pod_state;
 use crate::workloads::revision::REVISION_HASH;
+use plimsoll_core::object::event::Note;
 
 use super::claim;
 use super::identity::{

@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
 use crate::workloads::expectations::{Expectations, Order as Ordered, TIMEOUT};
-use crate::workloads::note::Note;
 use crate::workloads::ownership::{controller_of, is_controlled_by, is_selected};
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
@@ -21,6 +20,7 @@ use crate::workloads::writes::{Writer, is_already_exists, is_not_found, message_
 use crate::workloads::{Options, as_refs};
 use plimsoll_client::events::{Recorder, reference};
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
+use plimsoll_core::object::event::Note;
 
 use super::claim::has_claim_named;
 use super::identity::name_of;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use plimsoll_core::object::timestamp::Timestamp;
 
-use super::record::State;
+use super::shared_state::State;
 use super::{Record, Worker};
+use crate::pod_fields::{self, Kind};
 use crate::pods::observed::{self, Observed};
-use crate::pods::pod_fields::{self, Kind};
 use crate::pods::probe;
 use crate::stats::metrics::{ContainerType, PodStart, Probed};
 

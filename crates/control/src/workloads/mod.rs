@@ -3,7 +3,7 @@
 //! Each controller is a folder of pure decisions (object, children and time in; actions and status
 //! out) and one file that reads watches and carries the actions out.
 //!
-//! Reading order: `note` (events), `ownership` (controller references), `pod_state` (the state of a
+//! Reading order: `ownership` (controller references), `pod_state` (the state of a
 //! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
 //! back to), `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
 //! `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`, `disruption`.

@@ -25,7 +25,7 @@ pub trait Handlers: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Checks by name; the process is not to be relied on for as long as one fails.
+    /// Checks by name; the process is not ready for as long as one fails.
     fn readiness(&self) -> Vec<Check> {
         Vec::new()
     }

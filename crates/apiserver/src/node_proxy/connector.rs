@@ -155,10 +155,10 @@ impl NodeConnector {
         let verified = || -> Result<_, ConnectorError> {
             Ok(builder(&provider)?.with_webpki_verifier(Arc::clone(&verifier)))
         };
-        let anyone = SkipVerification::new(&provider);
-        let anyone = Arc::new(anyone);
+        let unverifying = SkipVerification::new(&provider);
+        let unverifying = Arc::new(unverifying);
         let unverified = || -> Result<_, ConnectorError> {
-            let verifier = Arc::clone(&anyone);
+            let verifier = Arc::clone(&unverifying);
             let builder = builder(&provider)?.dangerous();
             Ok(builder.with_custom_certificate_verifier(verifier))
         };

@@ -43,8 +43,8 @@ async fn informer_lists_objects_and_notifies_of_changes(cluster: Arc<Cluster>) {
     let key = Key::new("default", "a");
     assert!(pods.get(&key).unwrap().metadata.managed_fields.is_none());
 
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let (told_here, notify) = (Arc::clone(&told), Arc::new(tokio::sync::Notify::new()));
+    let changes = Arc::new(Mutex::new(Vec::new()));
+    let (recorded, notify) = (Arc::clone(&changes), Arc::new(tokio::sync::Notify::new()));
     let notifier = Arc::clone(&notify);
     let subscription = pods.on_change(move |change| {
         let what = match change {
@@ -52,24 +52,24 @@ async fn informer_lists_objects_and_notifies_of_changes(cluster: Arc<Cluster>) {
             Change::Updated { .. } => "updated",
             Change::Deleted(_) => "deleted",
         };
-        told_here
+        recorded
             .lock()
             .unwrap()
             .push(format!("{what} {}", change.key()));
         notifier.notify_one();
     });
     assert_eq!(
-        *told.lock().unwrap(),
+        *changes.lock().unwrap(),
         ["added default/a", "added default/b"]
     );
-    told.lock().unwrap().clear();
+    changes.lock().unwrap().clear();
     cluster.change("pods", &key, |pod| pod["spec"]["nodeName"] = "n2".into());
     cluster.remove("pods", &Key::new("default", "b"));
-    while told.lock().unwrap().len() < 2 {
+    while changes.lock().unwrap().len() < 2 {
         notify.notified().await;
     }
     assert_eq!(
-        *told.lock().unwrap(),
+        *changes.lock().unwrap(),
         ["updated default/a", "deleted default/b"]
     );
     assert_eq!(names(&pods.on_node("n2")), ["a"]);
@@ -79,7 +79,7 @@ async fn informer_lists_objects_and_notifies_of_changes(cluster: Arc<Cluster>) {
     while pods.get(&Key::new("default", "c")).is_none() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(told.lock().unwrap().len(), 2);
+    assert_eq!(changes.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]

@@ -220,11 +220,11 @@ fn watch(
                             let own = e.object["metadata"]["namespace"].as_str();
                             namespace.as_deref().is_none_or(|n| own == Some(n))
                         });
-                        let told = |e: &super::state::Event| {
+                        let written = |e: &super::state::Event| {
                             let object = full_or_metadata(&parts, e.object.clone());
                             watch_line(e.change, &object)
                         };
-                        (within.map(told).collect::<Vec<_>>(), state.revision())
+                        (within.map(written).collect::<Vec<_>>(), state.revision())
                     };
                     if !events.is_empty() {
                         return Some((events, (cluster, revisions, revision)));

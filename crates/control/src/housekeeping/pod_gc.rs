@@ -116,11 +116,11 @@ impl Collector {
         );
         if !is_terminal(&object) {
             let now = self.options.clock.now();
-            let told = match reason {
+            let patch = match reason {
                 Reason::Orphaned => disruption_patch(&object, NODE_GONE, now),
                 _ => None,
             };
-            let mut status = told.unwrap_or_else(|| json!({}));
+            let mut status = patch.unwrap_or_else(|| json!({}));
             status["phase"] = "Failed".into();
             status["observedGeneration"] = json!(object.metadata.generation);
             ignore_missing(patch_status(&self.client, &object, status).await)?;

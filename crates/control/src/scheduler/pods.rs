@@ -62,7 +62,7 @@ impl Loop {
         }
     }
 
-    /// Pods without constraints of their own may have some by their profile; hints ask for them.
+    /// Pods without constraints of their own may have some by their profile; hints need them.
     fn set_default_spread(&self, record: &mut KnownPod) {
         let profile = self.engine.profile_of(&record.facts);
         let Some(profile) = profile.map(|number| &self.engine.profiles()[number]) else {

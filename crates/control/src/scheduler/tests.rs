@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A loop with a clock, and what it wants done.
+/// A loop with a clock, and its actions.
 struct World {
     state: Loop,
     now: Time,
@@ -267,8 +267,8 @@ fn other_schedulers_pods_are_left_alone_and_profiles_are_chosen_by_name() {
     world.see(pod("b", "500m", of("second")));
     assert_eq!(world.run(), ["bind b to n"]);
     world.bound("b", Ok(()));
-    let told = world.state.take_actions();
-    assert!(matches!(told[0], Action::RecordEvent { profile: 1, .. }));
+    let actions = world.state.take_actions();
+    assert!(matches!(actions[0], Action::RecordEvent { profile: 1, .. }));
     // Pods that others bind take up room too.
     let mut other = of("default-scheduler");
     merge(&mut other, json!({"spec": {"nodeName": "n"}}));

@@ -72,7 +72,7 @@ pub fn is_selected(selector: &LabelSelector, object: &ObjectMeta) -> bool {
     }
 }
 
-/// Decides about one object, which the controller wants if it `matches`. A controller that is being
+/// Decides about one object, which the controller owns if it `matches`. A controller that is being
 /// deleted takes and releases nothing.
 pub fn claim(controller: &ObjectMeta, matches: bool, object: &ObjectMeta) -> Claim {
     let is_leaving = controller.deletion_timestamp.is_some();

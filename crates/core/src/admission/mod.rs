@@ -4,7 +4,7 @@
 //! message, and returns what it did as data: which value was set from which object, which limit was
 //! exceeded by how much. Nothing here reads a cluster; callers pass what applies.
 //!
-//! Reading order: [`draft`] (the pod on its way), [`forbidden`] (how a refusal reads),
+//! Reading order: [`draft`] (the pod during admission), [`forbidden`] (how a refusal reads),
 //! [`pod_defaults`], [`limit_range`], [`overcommit`], [`pod_validation`], [`quota`], and
 //! [`pipeline`], which runs them in the API server's order. [`priority`],
 //! [`default_toleration_seconds`], [`memory_pressure_toleration`], [`daemon_set`], [`node_taints`],

@@ -16,7 +16,7 @@ pub struct Allocation {
     pub resource: ResourceName,
     /// The ids of the devices, each with the NUMA nodes it had when it was allocated.
     pub devices: BTreeMap<String, Vec<i64>>,
-    /// What the plugin wants the container to be made with.
+    /// The plugin's settings for the container.
     pub settings: ContainerSettings,
 }
 

@@ -49,7 +49,7 @@ pub enum AllocationError {
         resource: ResourceName,
         /// How many it has.
         before: usize,
-        /// How many it asks for.
+        /// How many it requests.
         after: usize,
     },
     /// The resource has no plugin.

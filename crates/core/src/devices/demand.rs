@@ -1,4 +1,4 @@
-//! What a pod asks for.
+//! The device requests of a pod.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::object::resource_rules::is_extended;
 use crate::quantity::Quantity;
 use crate::resources::ResourceName;
 
-/// The extended resources that a pod asks for.
+/// The extended resources that a pod requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodDemand {
     /// The pod.
@@ -18,7 +18,7 @@ pub struct PodDemand {
     pub containers: Vec<ContainerDemand>,
 }
 
-/// The extended resources that a container asks for.
+/// The extended resources that a container requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerDemand {
     /// The name of the container.
@@ -41,7 +41,7 @@ pub enum ContainerKind {
 }
 
 impl PodDemand {
-    /// What an API object asks for.
+    /// The requests of an API object.
     pub fn from_api(pod: &Pod) -> PodDemand {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let spec = pod.spec.as_ref();
@@ -61,7 +61,7 @@ impl PodDemand {
         }
     }
 
-    /// Whether it asks for nothing.
+    /// Whether it requests nothing.
     pub fn is_empty(&self) -> bool {
         self.containers
             .iter()

@@ -1,11 +1,11 @@
 //! Devices of device plugins: which there are, and which container has which.
 //!
-//! [`Devices`] is the whole state as a value. Calls to plugins are the shell's: it asks for
+//! [`Devices`] is the whole state as a value. Calls to plugins are the shell's: it computes
 //! [`Candidates`], lets the plugin say which of them it prefers, has the plugin prepare the chosen
 //! ones, and records what the plugin answers with [`Devices::allocate`]. Devices of init containers
 //! are used again by the containers after them. Devices are chosen without regard to NUMA nodes.
 //!
-//! Reading order: `demand` (what a pod asks for), `plugin` (what a plugin offers), `allocation`
+//! Reading order: `demand` (the requests of a pod), `plugin` (what a plugin offers), `allocation`
 //! (what containers have), `choice` (which device goes to which container). Matches v1.36
 //! pkg/kubelet/cm/devicemanager/manager.go and pod_devices.go.
 
@@ -120,7 +120,7 @@ impl Devices {
         self.plugins.contains_key(resource) || self.allocations.has_resource(resource)
     }
 
-    /// What the plugin of a resource asked for when it registered; `None` since the agent was
+    /// The options of a resource's plugin at its registration; `None` since the agent was
     /// started and if there is no plugin.
     pub fn options(&self, resource: &ResourceName) -> Option<PluginOptions> {
         self.plugins.get(resource)?.options

@@ -19,7 +19,7 @@ pub struct Device {
     pub numa_nodes: Vec<i64>,
 }
 
-/// What a plugin wants to be called for.
+/// The calls that a plugin expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PluginOptions {
     /// Before each start of a container that has its devices.

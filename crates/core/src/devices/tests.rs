@@ -34,7 +34,7 @@ fn node(ids: &[&str]) -> Devices {
     devices
 }
 
-/// A pod whose containers, by name and kind, ask for so many devices.
+/// A pod whose containers, by name and kind, request these numbers of devices.
 fn pod(uid: &str, containers: &[(&str, ContainerKind, usize)]) -> PodDemand {
     let containers = containers
         .iter()

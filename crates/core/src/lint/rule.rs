@@ -36,7 +36,7 @@ pub enum Rule {
     DaemonsLimited,
     /// L13: an override that pushes requests below the namespace's minimum.
     OverrideBelowMinimum,
-    /// L14: a scalar where kubeletArguments wants a list.
+    /// L14: a scalar where kubeletArguments needs a list.
     ScalarArgument,
     /// L15: a disk that is filled but not watched.
     DiskNotWatched,

@@ -5,7 +5,7 @@
 //! apimachinery/pkg/api/resource for every input, including its quirks: spelling kept on a fast
 //! path, fractions below one nano rounded up, binary suffixes capped at 2^63-1, and 64-bit reads
 //! that wrap. Two representations exist, as upstream: a 64-bit value with a decimal scale, and an
-//! unbounded decimal for everything else. They are told apart because reads out of range differ.
+//! unbounded decimal for everything else. They are distinct because reads out of range differ.
 //!
 //! It never uses floats, except in [`Quantity::as_approximate_f64`], which upstream uses for
 //! percentages and the like.

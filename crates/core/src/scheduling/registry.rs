@@ -1,7 +1,7 @@
 //! The plugins that exist, and the extension points at which each can act.
 //!
 //! Far fewer are modelled here (see [`super::plugin_names`]) than can be named in a configuration: the
-//! rest is listed, so that a misspelled name can be told apart from one that has no effect.
+//! rest is listed, so that a misspelled name can be distinguished from one that has no effect.
 
 use std::fmt;
 

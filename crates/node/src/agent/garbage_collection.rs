@@ -16,7 +16,7 @@ use super::run::std_duration;
 use crate::eviction::reclaim::{containers, images, logs};
 use crate::eviction::{Surroundings, Ticket};
 
-/// Removes dead containers and unused images and rotates logs, periodically and when eviction asks for it.
+/// Removes dead containers and unused images and rotates logs, periodically and for eviction.
 pub(super) struct GarbageCollection {
     eviction_host: Arc<EvictionHost>,
     images: images::Images,

@@ -132,7 +132,7 @@ fn view(pod: &Pod) -> Result<PodView, HostError> {
 }
 
 /// The pod with this container in place of its own of that name. While a pod is resized step by
-/// step, a container has not yet all that the pod asks for.
+/// step, a container has not yet all that the pod requests.
 fn with_container(pod: &Pod, container: &Container) -> Pod {
     let mut pod = pod.clone();
     let spec = pod.spec.get_or_insert_default();

@@ -41,7 +41,7 @@ const EVERY: Duration = Duration::from_secs(10);
 /// How often what may be full within seconds is looked at in between.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long it may take to measure all pods while a disk is beyond a threshold; a pod that is not measured
-/// by then is judged by older stats.
+/// in this time is judged by older stats.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the runtime may take to list pods and containers; after that the last list is used.
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(10);

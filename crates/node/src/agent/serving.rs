@@ -1,4 +1,4 @@
-//! The certificate by which others know the node: asked for, and exchanged before it ends.
+//! The serving certificate of the node: requested, and rotated before it expires.
 
 use std::sync::Arc;
 

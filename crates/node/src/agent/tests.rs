@@ -167,7 +167,7 @@ async fn tasks_restart_and_the_node_is_not_ready_without_a_vital_one() {
     assert_eq!(status, "True", "from its first status on: {message}");
     let mut expected: Vec<&str> = VITAL.into_iter().chain(MINOR).collect();
     expected.sort_unstable();
-    // One that may be done by then.
+    // One that may have finished.
     let running = || {
         let mut running = agent.supervisor.names();
         running.retain(|name| *name != "podsLimit");

@@ -4,7 +4,7 @@
 //! a disk that all other processes wait for too. So what is used is locked. What was used once, by the
 //! start of the agent or of pods, is most of what would be locked then, and is unlocked again.
 //!
-//! Which pages are used is more than the kernel wants to know: around each that is, it maps (and
+//! The kernel does not work with single pages: around each that is used, it maps (and
 //! locks) those 64 KiB of the mapping that are in its cache. Code and constants are therefore made
 //! many small mappings, which it does not look beyond.
 //!

@@ -1,4 +1,4 @@
-//! What a container wants done after its start and before its end.
+//! Hooks of a container: after its start and before its end.
 //!
 //! Matches v1.36 pkg/kubelet/lifecycle/handlers.go.
 
@@ -73,7 +73,7 @@ impl Hook<'_> {
         ))
     }
 
-    /// Any answer will do. One in plain HTTP to a request over TLS is asked for again in plain.
+    /// Any answer will do. After a plain answer to a TLS request, it is sent again in plain.
     async fn http_get(
         self,
         action: &k8s_openapi::api::core::v1::HTTPGetAction,

@@ -73,7 +73,7 @@ pub struct ContainerRequest<'a> {
 
 /// Everything about a node that pod workers rely on and do not do themselves.
 ///
-/// All of it can be asked for again and again: what is ready stays as it is.
+/// All of it is idempotent: what is ready stays as it is.
 #[async_trait]
 pub trait Host: Debug + Send + Sync {
     /// What decides whether the node takes one more pod.
@@ -91,7 +91,7 @@ pub trait Host: Debug + Send + Sync {
 
     /// Makes the pod's cgroup, directories and volumes, or brings them up to date.
     async fn prepare(&self, pod: &Pod) -> Result<(), PrepareError>;
-    /// Has a pod go on that was frozen or has frozen itself, so that it can end: frozen processes
+    /// Thaws a pod that was frozen or has frozen itself, so that it can end: frozen processes
     /// answer no signal.
     async fn thaw(&self, pod: &Pod) -> Result<(), HostError>;
     /// Undoes [`Host::prepare`] for a pod of which nothing runs any more.

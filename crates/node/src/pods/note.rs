@@ -100,7 +100,7 @@ pub mod reason {
     pub const RESIZE_INFEASIBLE: &str = "ResizeInfeasible";
     /// A resize went wrong.
     pub const RESIZE_ERROR: &str = "ResizeError";
-    /// A hook that asked for HTTPS was answered in plain HTTP.
+    /// A hook with HTTPS was answered in plain HTTP.
     pub const LIFECYCLE_HTTP_FALLBACK: &str = "LifecycleHTTPFallback";
     /// The pod ran longer than it may.
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";

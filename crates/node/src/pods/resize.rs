@@ -1,7 +1,7 @@
 //! Resources of a pod that are changed while it runs.
 //!
-//! What the spec wants is not what the pod has: the node first has to set it aside (*allocate*),
-//! then to write it into cgroups (*actuate*). Workers only ever see the allocated resources. Matches
+//! The spec's resources are not those of the pod: the node first has to set them aside (*allocate*),
+//! then to write them into cgroups (*actuate*). Workers only ever see the allocated resources. Matches
 //! v1.36 pkg/kubelet/allocation.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// What the pod asks for.
+    /// The requests of the pod.
     pub fn of(pod: &Pod) -> Allocation {
         Allocation {
             containers: containers(pod)
@@ -73,7 +73,7 @@ impl Allocation {
         allocation
     }
 
-    /// The pod with the resources allocated to it, if those differ from what it asks for.
+    /// The pod with the resources allocated to it, if those differ from its requests.
     pub fn applied_to(&self, pod: &Pod) -> Option<Pod> {
         let differs = |container: &Container| {
             let allocated = self.containers.get(&container.name);

@@ -90,7 +90,7 @@ pub fn could_restart_all(pod: &Pod) -> bool {
         })
 }
 
-/// Whether all containers are to start over: some container has ended in a way that asks for it,
+/// Whether all containers are to start over: some container has ended in a way that requires it,
 /// or the last status says that it is under way.
 pub fn is_restarting_all(pod: &Pod, observed: &Observed, status: &PodStatus) -> bool {
     let mut conditions = status.conditions.iter().flatten();

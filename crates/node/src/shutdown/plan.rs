@@ -15,7 +15,7 @@ pub struct Period {
     pub grace_secs: i64,
 }
 
-/// The periods that a configuration asks for, least priority first. None if pods are not to be
+/// The periods of a configuration, least priority first. None if pods must not be
 /// ended at all.
 pub fn periods(config: &NodeConfig) -> Vec<Period> {
     let listed = config.shutdown_grace_period_by_pod_priority.iter();

@@ -48,7 +48,7 @@ pub struct Options {
     pub assumed: Vec<Footprint>,
     /// How much is removed.
     pub scope: Scope,
-    /// How long pods may take to stop at most; as long as they ask for if `None`.
+    /// How long pods may take to stop at most; their grace period if `None`.
     pub longest_grace: Option<Duration>,
     /// The command that becomes a helper of the embedded runtime.
     pub helper: Vec<OsString>,

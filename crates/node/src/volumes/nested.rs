@@ -1,6 +1,6 @@
 //! Mount points inside volumes.
 //!
-//! A container may mount one volume below another. The one outside may be read-only by then, so the
+//! A container may mount one volume below another. The outer one may be read-only later, so the
 //! directory is made when it is set up. Matches v1.36 pkg/volume/util/nested_volumes.go.
 
 use k8s_openapi::api::core::v1::{Pod, VolumeMount};

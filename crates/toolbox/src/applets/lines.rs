@@ -146,7 +146,7 @@ pub(crate) fn tr(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
             return byte;
         };
         let place = first.iter().position(|known| *known == byte);
-        // A set that is too short goes on with its last byte.
+        // A set that is too short repeats its last byte.
         let found = place.and_then(|place| second.get(place)).or(second.last());
         found.copied().unwrap_or(byte)
     };

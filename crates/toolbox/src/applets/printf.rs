@@ -7,7 +7,7 @@ use crate::escapes::unescape;
 use crate::numbers::number;
 use crate::outcome::{Failure, Outcome, shown, warn};
 
-/// The widest field, so that a format cannot ask for all memory.
+/// The widest field, so that a format cannot allocate all memory.
 const MAX_WIDTH: usize = 65_536;
 
 pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {

@@ -11,7 +11,7 @@ use crate::outcome::{Failure, Outcome, shown};
 const TICKS_PER_SECOND: u64 = 100;
 
 pub(crate) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
-    // All processes are listed in any case, so that the usual ways to ask for them mean the same.
+    // All processes are listed in any case, so that the usual options mean the same.
     const KNOWN: [&[u8]; 9] = [
         b"-e", b"-A", b"-f", b"-ef", b"a", b"x", b"ax", b"aux", b"-aux",
     ];

@@ -16,7 +16,7 @@ pub struct Schema {
     pub(super) kinds: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
     /// package -> name -> struct.
     pub(super) packages: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
-    /// (kind, version, group) -> struct: every write asks for it several times.
+    /// (kind, version, group) -> struct: every write looks it up several times.
     pub(super) types: BTreeMap<(&'static str, &'static str, &'static str), StructId>,
 }
 

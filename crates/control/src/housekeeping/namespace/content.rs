@@ -52,8 +52,8 @@ impl Outcome {
         }
     }
 
-    fn fail(&mut self, told: String, error: String) {
-        self.progress.failures.push(told);
+    fn fail(&mut self, message: String, error: String) {
+        self.progress.failures.push(message);
         self.errors.push(error);
     }
 }
@@ -128,7 +128,7 @@ async fn delete_kind(
     estimate_secs: u64,
     outcome: &mut Outcome,
 ) {
-    let told = |error: &str| match is_pods(kind) {
+    let describe = |error: &str| match is_pods(kind) {
         true => format!("failed to delete pods for namespace: {namespace}, err: {error}"),
         false => error.to_owned(),
     };
@@ -140,13 +140,13 @@ async fn delete_kind(
                 let error = format!(
                     "unexpected items still remain in namespace: {namespace} for gvr: {resource}"
                 );
-                outcome.fail(error.clone(), told(&error));
+                outcome.fail(error.clone(), describe(&error));
             }
             outcome.add(kind, left);
         }
         Err(error) => {
             let error = error.to_string();
-            outcome.fail(error.clone(), told(&error));
+            outcome.fail(error.clone(), describe(&error));
             outcome.estimate_secs = outcome.estimate_secs.max(estimate_secs);
         }
     }
@@ -199,7 +199,7 @@ async fn delete_and_count(
     Ok(left)
 }
 
-/// Objects that are gone, and kinds that turn out not to be deletable, are no failures.
+/// Objects that are gone, and kinds that cannot be deleted, are no failures.
 fn ignore_unsupported(result: Result<(), kube::Error>) -> Result<(), kube::Error> {
     match result {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Ok(()),

@@ -14,7 +14,7 @@ const MANY: i64 = 100;
 /// Clocks of machines differ a little: a look just before the time would find nothing due.
 const MARGIN: Duration = Duration::from_millis(100);
 
-/// A schedule whose times cannot be told apart, as that of the 31st of February.
+/// A schedule without distinct times, as that of the 31st of February.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time difference between two schedules is less than 1 second")]
 pub(super) struct NoInterval;

@@ -21,7 +21,7 @@ use super::rollout::{Rollout, SetState};
 const HASH_LABEL: &str = "pod-template-hash";
 const LONGEST_NAME: usize = 253;
 
-/// Whether two templates ask for the same pods: equal but for the hash label.
+/// Whether two templates describe the same pods: equal but for the hash label.
 pub fn is_same_template(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
     let plain = |template: &PodTemplateSpec| {
         let mut template = template.clone();

@@ -1,4 +1,4 @@
-//! Going back to an earlier revision, as clients of an early API ask for it. Today's `kubectl
+//! Rollback to an earlier revision, as clients of an early API request it. Today's `kubectl
 //! rollout undo` writes the old template itself.
 
 use plimsoll_core::object::event::Note;

@@ -310,7 +310,7 @@ fn by_revision(a: &ReplicaSet, b: &ReplicaSet) -> std::cmp::Ordering {
     }
 }
 
-/// Whether the set has no pods, wants none, and its controller knows.
+/// Whether the set has no pods, needs none, and its controller has observed it.
 fn is_fully_scaled_down(set: &ReplicaSet) -> bool {
     let status = set.status.clone().unwrap_or_default();
     status.replicas == 0

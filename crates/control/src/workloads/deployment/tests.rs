@@ -16,7 +16,7 @@ struct World {
     sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
     now: i64,
-    told: Vec<Note>,
+    notes: Vec<Note>,
 }
 
 impl World {
@@ -33,7 +33,7 @@ impl World {
             sets: Vec::new(),
             pods: Vec::new(),
             now: 1_000_000,
-            told: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -77,7 +77,7 @@ impl World {
                     set.metadata.creation_timestamp =
                         Some(Timestamp::from_secs(self.now).to_api_seconds());
                     self.sets.push(set);
-                    self.told.extend(notes);
+                    self.notes.extend(notes);
                 }
                 Action::Update(set, notes) => {
                     let place = self
@@ -85,16 +85,16 @@ impl World {
                         .iter_mut()
                         .find(|s| s.metadata.name == set.metadata.name);
                     *place.unwrap() = *set;
-                    self.told.extend(notes);
+                    self.notes.extend(notes);
                 }
                 Action::Delete(name) => self
                     .sets
                     .retain(|s| s.metadata.name.as_ref() != Some(&name)),
                 Action::UpdateDeployment(deployment, notes) => {
                     self.deployment = *deployment;
-                    self.told.extend(notes);
+                    self.notes.extend(notes);
                 }
-                Action::RecordEvent(note) => self.told.push(note),
+                Action::RecordEvent(note) => self.notes.push(note),
             }
         }
         if let Some(deployment) = &plan.status {
@@ -154,7 +154,10 @@ impl World {
     }
 
     fn messages(&self) -> Vec<&str> {
-        self.told.iter().map(|note| note.message.as_str()).collect()
+        self.notes
+            .iter()
+            .map(|note| note.message.as_str())
+            .collect()
     }
 }
 

@@ -27,7 +27,7 @@ struct World {
     back_off: BackOff,
     now: i64,
     serial: usize,
-    told: Vec<Note>,
+    notes: Vec<Note>,
 }
 
 impl World {
@@ -43,7 +43,7 @@ impl World {
             back_off: BackOff::default(),
             now: 1_000_000,
             serial: 0,
-            told: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -78,7 +78,7 @@ impl World {
             has_written = true;
             self.job.status = Some(status);
             self.back_off = accounting.back_off;
-            self.told.extend(accounting.notes.clone());
+            self.notes.extend(accounting.notes.clone());
         }
         let mut released = BTreeSet::new();
         let uids: Vec<String> = accounting.release_uids().map(str::to_owned).collect();
@@ -96,7 +96,7 @@ impl World {
             }
             has_written = true;
             self.job.status = Some(status);
-            self.told.extend(finished.notes);
+            self.notes.extend(finished.notes);
         }
         has_worked || has_written || !released.is_empty()
     }
@@ -252,7 +252,7 @@ fn pods_are_created_counted_and_lose_finalizer() {
         (&json!(3), &json!(0), &json!(0))
     );
     assert!(status["completionTime"].is_string());
-    assert_eq!(world.told, [Note::normal("Completed", "Job completed")]);
+    assert_eq!(world.notes, [Note::normal("Completed", "Job completed")]);
     assert!(world.pods.values().all(|pod| !is_tracked(pod)));
 }
 
@@ -296,7 +296,7 @@ fn failures_are_replaced_with_back_off_until_the_limit() {
     );
     assert_eq!(world.status()["failed"], 2);
     assert_eq!(
-        world.told,
+        world.notes,
         [Note::warning(
             "BackoffLimitExceeded",
             "Job has reached the specified backoff limit"
@@ -353,7 +353,7 @@ fn a_suspended_job_has_no_pods_and_no_start() {
         world.conditions(),
         ["Suspended=False JobResumed: Job resumed"]
     );
-    let reasons: Vec<&str> = world.told.iter().map(|note| &*note.reason).collect();
+    let reasons: Vec<&str> = world.notes.iter().map(|note| &*note.reason).collect();
     assert_eq!(reasons, ["Suspended", "Resumed"]);
     assert_eq!(world.status()["failed"], Value::Null);
 }

@@ -1,4 +1,4 @@
-//! Stateful sets on paper: pods and claims in, writes out.
+//! Decisions about stateful sets: pods and claims in, writes out.
 
 mod claims;
 

@@ -1,4 +1,4 @@
-//! Decisions on paper: what was known, what was decided, and why.
+//! Records of decisions: what was known, what was decided, and why.
 //!
 //! A [`Record`] holds everything a pass depended on, so that [`Record::replay`] comes to the same
 //! decision on any machine at any time. Its size is bounded by that of one node. A [`Recorder`]
@@ -51,7 +51,7 @@ pub use state::StateRecord;
 /// How many pods a record holds beside those that were evicted; those next in rank are kept.
 const PODS_LIMIT: usize = 512;
 
-/// A pass on paper.
+/// The record of a pass.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -152,7 +152,7 @@ impl Record {
         self.outcome(uid) == Some(KillOutcome::OomKilled)
     }
 
-    /// What the pods were ranked by; empty for a profile that nobody knows.
+    /// What the pods were ranked by; empty for an unknown profile.
     pub fn rank_keys(&self) -> &'static [Key] {
         let Some(profile) = Profile::from_word(&self.settings.profile) else {
             return &[];

@@ -199,9 +199,9 @@ impl Class {
             let verdict = self.cells[slot.index()].verdict?;
             Some(self.reasons.get(verdict).code)
         };
-        if let Some(told) = switched_off(cycle.profile) {
-            let room = PreemptionResult::SwitchedOff(told);
-            return Unschedulable::new(cycle.cluster, &diagnosis, plugins, room, told);
+        if let Some(message) = switched_off(cycle.profile) {
+            let room = PreemptionResult::SwitchedOff(message);
+            return Unschedulable::new(cycle.cluster, &diagnosis, plugins, room, message);
         }
         let (room, message) = match ineligibility(cycle, code_of) {
             Some(reason) => (

@@ -45,7 +45,7 @@ impl Engine {
         match cycle.filter_with_nominated(node, &NO_FILTER_STATE) {
             None => Ok(Decision::Place(Placement::without_choice(slot))),
             Some(rejection) => {
-                // Both offsets are drawn as ever; among one node they choose nothing.
+                // Both offsets are drawn as usual; among one node they choose nothing.
                 let slot_count = self.cluster.slot_count();
                 let _ = self.attempts.draw_for_preemption(slot_count);
                 let waiting = wait_for(&cycle, slot, &rejection);
@@ -92,9 +92,9 @@ fn wait_for(cycle: &Cycle<'_>, slot: NodeSlot, rejection: &Rejection) -> Unsched
             false => Code::UnschedulableAndUnresolvable,
         })
     };
-    if let Some(told) = switched_off(cycle.profile) {
-        let room = PreemptionResult::SwitchedOff(told);
-        return Unschedulable::new(cycle.cluster, &diagnosis, plugins, room, told);
+    if let Some(message) = switched_off(cycle.profile) {
+        let room = PreemptionResult::SwitchedOff(message);
+        return Unschedulable::new(cycle.cluster, &diagnosis, plugins, room, message);
     }
     let (room, message) = match ineligibility(cycle, code_of) {
         Some(reason) => (

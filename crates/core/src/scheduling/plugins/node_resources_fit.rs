@@ -93,7 +93,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// `None` for what is not scored: devices that the pod does not ask for, and anything of which
+    /// `None` for what is not scored: devices that the pod does not request, and anything of which
     /// the node has none.
     pub(super) fn of(
         name: &ResourceName,

@@ -31,7 +31,7 @@ impl Preemption {
     /// could be considered, it does not find its own state, and its message is the only one.
     pub fn message(&self, node_count: usize) -> String {
         match self {
-            Preemption::SwitchedOff(told) => (*told).to_owned(),
+            Preemption::SwitchedOff(message) => (*message).to_owned(),
             Preemption::NotTried => "not found".to_owned(),
             Preemption::NotEligible(reason) => not_eligible_message(reason),
             Preemption::Tried { candidates, .. } if !candidates.is_empty() => String::new(),

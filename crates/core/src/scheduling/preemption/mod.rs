@@ -77,8 +77,8 @@ pub fn preempt(cycle: &Cycle<'_>, filtered: &FilterResults, offset: u32) -> Pree
     if filtered.pre_filter.rejection.is_some() && !cycle.profile.post_filters.is_empty() {
         return Preemption::NotTried;
     }
-    if let Some(told) = switched_off(cycle.profile) {
-        return Preemption::SwitchedOff(told);
+    if let Some(message) = switched_off(cycle.profile) {
+        return Preemption::SwitchedOff(message);
     }
     let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|rejection| rejection.code);
     if let Some(reason) = ineligibility(cycle, code_of) {

@@ -90,7 +90,7 @@ fn preempts_least_important_pod() {
 fn preempts_no_pod_if_profile_has_no_preemption() {
     let pods = [pod("a", 0, "n1", None), pod("b", 0, "n1", None)];
     let cluster = cluster(&["n1"], &pods);
-    for (post_filters, told) in [
+    for (post_filters, message) in [
         (vec![], ""),
         (
             vec![PostFilterPlugin::DynamicResources],
@@ -103,7 +103,7 @@ fn preempts_no_pod_if_profile_has_no_preemption() {
         };
         let preemption = run_with(&profile, &cluster, &pod("p", 10, "", None));
         assert!(matches!(preemption, Preemption::SwitchedOff(_)));
-        assert_eq!(preemption.message(1), told);
+        assert_eq!(preemption.message(1), message);
     }
 }
 

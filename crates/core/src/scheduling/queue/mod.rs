@@ -3,7 +3,7 @@
 //! A pod is in one of three places, or in flight:
 //! - *active*: to be tried, by priority, then by how long it has waited;
 //! - *backoff*: to be tried when its backoff ends, or earlier if nothing is active;
-//! - *unschedulable*: not to be tried until an event makes a plugin that rejected it think
+//! - *unschedulable*: not tried until an event makes a plugin that rejected it think
 //!   otherwise, or five minutes have passed. Pods that may not be tried at all (scheduling gates,
 //!   a preemption under way) are here, too; they are *gated*;
 //! - *in flight*: popped, and its attempt not over. Events that arrive meanwhile are kept, since

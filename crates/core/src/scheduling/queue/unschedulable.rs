@@ -1,4 +1,4 @@
-//! Pods that are not to be tried for now, found by name, by the plugins that rejected them, and by
+//! Pods that are not tried for now, found by name, by the plugins that rejected them, and by
 //! age.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -21,12 +21,12 @@ use tokio::sync::mpsc;
 
 use super::wire::*;
 
-/// What a plugin asks for and answers.
+/// The options and responses of a plugin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Behavior {
-    /// The devices it prefers, if it wants to be asked.
+    /// The devices it prefers, if it has a preference.
     pub(crate) prefers: Option<Vec<&'static str>>,
-    /// Whether it wants to be called before containers start.
+    /// Whether it must be called before containers start.
     pub(crate) pre_start: bool,
     /// Why it prepares no devices.
     pub(crate) refuses: Option<&'static str>,

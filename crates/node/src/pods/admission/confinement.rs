@@ -82,7 +82,7 @@ fn wants_selinux(pod: &Pod) -> bool {
         })
 }
 
-/// Whether a label confines. One that asks for nothing, or to be left alone, is granted without
+/// Whether a label confines. An empty or unconfined one is granted without
 /// SELinux too.
 fn is_confined(options: &SELinuxOptions) -> bool {
     let fields = [&options.user, &options.role, &options.type_, &options.level];

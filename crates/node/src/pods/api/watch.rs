@@ -1,4 +1,4 @@
-//! Which pods the API server wants on this node.
+//! The pods that the API server has for this node.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::Config;

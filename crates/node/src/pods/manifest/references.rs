@@ -1,5 +1,5 @@
 //! Objects of the API that a pod from a file may not use: the node would have to be allowed to read
-//! them, though no user of the API server has asked for it.
+//! them, though no user of the API server has requested it.
 //!
 //! Matches v1.36 pkg/api/pod/util.go, `HasAPIObjectReference`.
 

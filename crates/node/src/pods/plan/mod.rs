@@ -176,7 +176,7 @@ pub fn compute(input: Input<'_>) -> Plan {
     plan
 }
 
-/// All containers, those last whose end asked for it: as long as they are there, so is the reason.
+/// All containers, those last that caused it: as long as they exist, so does the reason.
 fn containers_to_reset(input: Input<'_>) -> Vec<Reset> {
     let (mut sources, mut others) = (Vec::new(), Vec::new());
     let app = pod_fields::app_containers(input.pod).iter();

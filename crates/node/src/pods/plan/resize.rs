@@ -1,7 +1,7 @@
 //! Limits of running containers that are changed in place.
 //!
 //! What a container was given last is compared with what the pod has been allocated. Where the
-//! container asks for a restart on such a change it is stopped and started, else it is updated.
+//! container requires a restart on such a change it is stopped and started, else it is updated.
 //! Matches v1.36 `computePodResizeAction`; limits cannot be removed, only changed.
 
 use std::collections::BTreeMap;

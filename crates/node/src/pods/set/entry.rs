@@ -23,7 +23,7 @@ pub(super) struct Entry {
     pub(super) wanted: Arc<Pod>,
     /// What the node has set aside for it.
     pub(super) allocation: Allocation,
-    /// Whether it wants other resources than it has.
+    /// Whether it requests other resources than it has.
     pub(super) has_pending_resize: bool,
     pub(super) record: Arc<Record>,
     pub(super) stopped: watch::Receiver<bool>,

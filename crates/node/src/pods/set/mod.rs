@@ -139,7 +139,7 @@ impl Pods {
         }
         let mut table = self.table();
         table.set_ready(source);
-        // What was asked for before the agent was restarted has not been forgotten.
+        // Requests from before the restart of the agent are still valid.
         self.retry_resizes(&mut table);
         drop(table);
         self.0.mirrors_changed.notify_one();

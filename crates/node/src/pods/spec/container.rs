@@ -34,7 +34,7 @@ pub struct ContainerInput<'a> {
     pub image_user: ImageUser,
     /// Volumes of the pod.
     pub volumes: &'a MountedVolumes,
-    /// The id of the container whose processes an ephemeral one wants to see.
+    /// The id of the container whose processes an ephemeral one sees.
     pub target_id: Option<&'a str>,
     /// The node's users, or the pod's own.
     pub user_namespace: &'a UserNamespace,

@@ -132,7 +132,7 @@ fn without_resolver(node: &NodeContext) -> DnsConfig {
     }
 }
 
-/// Adds what the pod asks for; its options win.
+/// Adds the pod's own settings; its options win.
 fn append(config: &mut DnsConfig, own: &PodDNSConfig) {
     let with = |mut list: Vec<String>, more: &Option<Vec<String>>| {
         list.extend(more.iter().flatten().cloned());

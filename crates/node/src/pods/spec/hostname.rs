@@ -67,7 +67,7 @@ pub fn pod_name(pod: &Pod, cluster_domain: &str) -> Result<PodName, SpecError> {
     })
 }
 
-/// The host name of the pod's UTS namespace: the short name, or the full one if the pod wants that.
+/// The host name of the pod's UTS namespace: the short name, or the full one on request.
 pub fn kernel_host_name(pod: &Pod, name: &PodName) -> Result<String, SpecError> {
     let spec = pod.spec.as_ref();
     let wants_fqdn = spec.and_then(|spec| spec.set_hostname_as_fqdn);
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn set_hostname_as_fqdn_sets_the_full_name_if_it_fits() {
-        let full = |name: &str, wants: bool| {
-            let spec = json!({"subdomain": "s", "setHostnameAsFQDN": wants});
+        let full = |name: &str, is_fqdn: bool| {
+            let spec = json!({"subdomain": "s", "setHostnameAsFQDN": is_fqdn});
             let pod = pod(name, spec);
             kernel_host_name(&pod, &pod_name(&pod, "cluster.local").unwrap())
         };

@@ -97,7 +97,7 @@ fn linux_config(
         supplemental_groups: security::supplemental_groups(context),
         supplemental_groups_policy: security::supplemental_groups_policy(context)?,
         privileged: spec.is_some_and(has_privileged_container),
-        // Whatever the containers ask for, the sandbox itself needs little.
+        // Whatever the containers request, the sandbox itself needs little.
         seccomp: Some(SecurityProfile {
             profile_type: ProfileType::RuntimeDefault.into(),
             localhost_ref: String::new(),

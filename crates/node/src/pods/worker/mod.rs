@@ -212,7 +212,7 @@ impl Worker {
         self.desired.borrow().end.is_some() || self.record.kill_notice().is_given()
     }
 
-    /// How the pod is to end, if it is: as was asked for, or at once if its processes are being killed
+    /// How the pod must end, if at all: as requested, or at once if its processes are being killed
     /// by something else.
     fn end(&self) -> Option<End> {
         let end = self.desired.borrow().end.clone();

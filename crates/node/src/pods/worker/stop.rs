@@ -129,7 +129,7 @@ impl Worker {
     }
 
     /// Stops all containers at once, sidecars after the others and the last one first; then the
-    /// sandboxes. Without a deadline each container has the time it asks for.
+    /// sandboxes. Without a deadline each container has its grace period.
     pub(super) async fn stop_all(
         &self,
         pod: &Arc<Pod>,

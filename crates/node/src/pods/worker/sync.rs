@@ -358,7 +358,7 @@ impl Worker {
     }
 
     /// When the pod will have run longer than it may. What is left of its time is looked up once: it
-    /// passes as fast as ever when the clock is set.
+    /// passes at the same rate when the clock is set.
     fn deadline(&mut self, pod: &Pod) -> Option<Instant> {
         let secs = pod_fields::spec(pod)?.active_deadline_seconds?;
         let limit = super::grace::seconds(secs);

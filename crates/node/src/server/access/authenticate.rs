@@ -44,7 +44,7 @@ pub struct Authenticator {
 pub struct TokenReviews {
     api: Api<TokenReview>,
     known: Expiring<[u8; 32], Option<User>>,
-    /// Any client can make up tokens; the API server is not to be flooded with them.
+    /// Any client can make up tokens; the API server must not be flooded with them.
     under_way: Semaphore,
     /// How long an answer is good (`authentication.webhook.cacheTTL`).
     life: Duration,

@@ -93,7 +93,7 @@ pub(super) const FLAGS: &[Flag] = &[
 
     removed("api-servers", List, "the API servers", "set --kubeconfig"),
     removed("require-kubeconfig", Bool, "end without a kubeconfig", DROP),
-    removed("experimental-bootstrap-kubeconfig", Text, "how to ask for a certificate", "set --bootstrap-kubeconfig"),
+    removed("experimental-bootstrap-kubeconfig", Text, "how to request a certificate", "set --bootstrap-kubeconfig"),
     removed("bootstrap-checkpoint-path", Text, "where pods were kept over restarts", DROP),
     removed("master-service-namespace", Text, "the namespace of the API server's service", DROP),
     removed("register-schedulable", Bool, "register the node schedulable", "set registerWithTaints"),

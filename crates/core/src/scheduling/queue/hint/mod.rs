@@ -52,7 +52,7 @@ impl Hint {
 type Registration = (Resource, Action);
 
 impl Plugin {
-    /// Whether the plugin wants to know of the event.
+    /// Whether the plugin registers for the event.
     pub fn registers(self, event: &ClusterEvent) -> bool {
         let resource = event.object().resource();
         self.registers_for(resource, event.action()) || self.takes_taints_for_nodes(event)

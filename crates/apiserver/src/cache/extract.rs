@@ -1,7 +1,7 @@
 //! The parts of an object that selectors use, extracted without building the rest.
 //!
 //! Every change of every object passes here, and selectors use little of an object: the other parts
-//! are not built. If another program may have encoded them, they are parsed all the same, since
+//! are not built. If another program may have encoded them, they are still parsed, since
 //! clients will have to parse what is accepted here; of what this process has encoded, the syntax is
 //! checked.
 

@@ -163,7 +163,7 @@ pub struct NodeConfig {
     pub token_webhook: Setting<bool>,
     /// How long such an answer holds.
     pub token_cache_ttl: Setting<Duration>,
-    /// Whether clients without credentials are let through to authorization.
+    /// Whether clients without credentials reach authorization, as anonymous.
     pub anonymous_auth: Setting<bool>,
     /// What decides what clients may do.
     pub authorization_mode: Setting<AuthorizationMode>,

@@ -1,6 +1,6 @@
 //! Resources of a pod that are changed while it runs.
 //!
-//! The spec's resources are not those of the pod: the node first has to set them aside (*allocate*),
+//! The spec is not what the pod has: the node first has to set the resources aside (*allocate*),
 //! then to write them into cgroups (*actuate*). Workers only ever see the allocated resources. Matches
 //! v1.36 pkg/kubelet/allocation.
 

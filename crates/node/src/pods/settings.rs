@@ -21,7 +21,7 @@ pub struct Settings {
     pub pull_qps: f64,
     /// Pulls that may exceed it in a burst (`registryBurst`).
     pub pull_burst: u32,
-    /// How often a pod at rest is looked at all the same (`syncFrequency`).
+    /// How often a pod at rest is synced nevertheless (`syncFrequency`).
     pub resync: Duration,
     /// Where links to the logs of all containers are kept, for log collectors; `None` for
     /// nowhere.

@@ -188,7 +188,7 @@ impl Server {
 /// Pages whose connections last as long as the client wants.
 const LONG_RUNNING: [&str; 3] = ["exec", "attach", "portForward"];
 
-/// The first part of a path, as metrics have it: one label per page, whatever clients ask for.
+/// The first part of a path, as metrics have it: one label per page, for any request.
 fn metric_path(path: &str) -> &str {
     const PAGES: [&str; 12] = [
         "attach",

@@ -1,4 +1,4 @@
-//! What an API server answers to manifests, as the check asks for it.
+//! The answers of an API server to manifests, as the check needs them.
 
 use std::fmt::Debug;
 

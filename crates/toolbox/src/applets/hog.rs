@@ -9,7 +9,7 @@ use crate::outcome::{Failure, Outcome, shown};
 
 pub(crate) const PURPOSE: &str = "\
 Takes memory: SIZE per second (--rate), from --start on, up to --limit, and then holds it (--hold, the
-default) or ends (--exit). Without --limit it goes on until something stops it. Every page is written to,
+default) or ends (--exit). Without --limit it continues until something stops it. Every page is written to,
 so that all of it counts. A SIZE is a number of bytes, or has a unit: 512Ki, 50Mi, 1Gi. Prints once per
 second how much it holds. Example: hog --rate 50Mi --limit 400Mi --start 20Mi";
 

@@ -87,7 +87,7 @@ struct Reader<'a> {
     path: Vec<Step<'a>>,
     first_error: Option<String>,
     strict: Vec<String>,
-    /// All mistakes, if the reader goes on after an error that ends decoding elsewhere.
+    /// All mistakes, if the reader continues after an error that ends decoding elsewhere.
     mistakes: Option<Vec<Mistake>>,
 }
 

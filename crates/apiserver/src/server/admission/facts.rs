@@ -184,7 +184,7 @@ impl Known {
 
 fn collection<'a>(cache: &'a Cache, plural: &str) -> &'a Arc<Collection> {
     let stored = cache.stored(plural);
-    stored.expect("the kinds that admission asks for are stored")
+    stored.expect("the kinds that admission reads are stored")
 }
 
 /// All objects that can be decoded. An object that a pod names and that is not among them does not

@@ -85,7 +85,7 @@ struct Shared {
     acceptor: TlsAcceptor,
     connections: Arc<Connections>,
     small_bodies: Arc<Semaphore>,
-    /// Where everybody's connections are served who has no priority.
+    /// Serves the connections of clients without priority.
     others: Handle,
 }
 
@@ -224,7 +224,7 @@ impl About {
 
     /// Waits until the connection has to end, whatever is open on it.
     async fn has_to_close(&self, address: SocketAddr) {
-        // Watches and streams would go on for ever.
+        // Watches and streams would continue forever.
         let overdue = async {
             certificate_ended(self.end).await;
             tokio::time::sleep(GRACE).await;

@@ -1,4 +1,4 @@
-//! Cron jobs on paper: Jobs and the time in, events and a Job out.
+//! Decisions about cron jobs: Jobs and the time in, events and a Job out.
 
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use plimsoll_core::object::timestamp::Timestamp;

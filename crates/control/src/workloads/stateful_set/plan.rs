@@ -124,7 +124,7 @@ pub const BURST_REPLICAS: usize = 500;
 /// The pods with the ordinals of the set, by ordinal.
 type Replicas<'a> = BTreeMap<i32, &'a Pod>;
 
-/// Whether a set that goes in order goes on to the next pod.
+/// Whether an ordered set continues with the next pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Continue,
@@ -336,7 +336,7 @@ impl<'a> Planner<'a> {
         actions
     }
 
-    /// Gives the claims the owners that the policy asks for.
+    /// Gives the claims the owners that the policy requires.
     fn claim_updates(&self, pod: &Pod) -> Vec<Action> {
         let set = self.view.set;
         let Some(ordinal) = ordinal_of(name_of(set), pod_state::name(pod)) else {

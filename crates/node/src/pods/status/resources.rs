@@ -17,7 +17,7 @@ use crate::pod_fields;
 use crate::pods::observed::{self, State};
 use crate::pods::plan::Amounts;
 
-/// Requests of up to so many millicores look all the same in a cgroup.
+/// Requests of up to so many millicores look equal in a cgroup.
 const MIN_REQUEST: Millicores = Millicores(2);
 /// So do limits of up to so many.
 const MIN_LIMIT: Millicores = Millicores(10);

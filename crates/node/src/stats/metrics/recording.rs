@@ -199,7 +199,7 @@ impl KubeletMetrics {
         self.admission_rejections.get_or_create(&reason(why)).add(1);
     }
 
-    /// The runtime was asked for its pods; `interval` is since the time before.
+    /// The pods of the runtime were listed; `interval` is since the time before.
     pub(crate) fn relisted(&self, at: Timestamp, duration: Duration, interval: Option<Duration>) {
         self.pleg_relist_durations.observe(duration.as_secs_f64());
         if let Some(interval) = interval {

@@ -17,6 +17,12 @@ pub struct KernelCgroups {
     parent: CgroupPath,
 }
 
+impl Default for KernelCgroups {
+    fn default() -> Self {
+        KernelCgroups::new()
+    }
+}
+
 impl KernelCgroups {
     /// Makes the parent.
     pub fn new() -> KernelCgroups {

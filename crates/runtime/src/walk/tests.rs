@@ -281,3 +281,18 @@ fn walk_of_a_million_files_uses_no_memory_of_the_caller() {
     )
     .unwrap();
 }
+
+/// The same with cgroup v2.
+mod vm {
+    use super::*;
+    use plimsoll_testkit::vm::Machine;
+
+    #[test]
+    #[ignore = "tier: vm"]
+    fn walk_uses_no_memory_of_the_caller_with_cgroup_v2_too() {
+        let machine = Machine::new().memory_mib(1536).tool("mkfs.ext4");
+        let limit = Duration::from_secs(1200);
+        let done = machine.run_own_tests(&["walk::tests::walk_of_a_million_files"], limit);
+        assert_eq!(done, Ok(()));
+    }
+}

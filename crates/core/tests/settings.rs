@@ -1,5 +1,10 @@
 //! docs/settings.md is made from the table of settings. `PLIMSOLL_RECORD=1` writes it anew.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test reads the page that it checks"
+)]
+
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -232,7 +232,7 @@ async fn monitoring_agents_read_which_container_has_which_device() {
     let all = ask("List", &nothing).await.unwrap();
     let all = wire::ListPodResourcesResponse::decode(all).unwrap();
     let containers = &all.pod_resources[0].containers;
-    assert_eq!(containers[0].devices, [one.clone()]);
+    assert_eq!(containers[0].devices, std::slice::from_ref(&one));
     assert!(containers[1].devices.is_empty());
     let allocatable = ask("GetAllocatableResources", &nothing).await.unwrap();
     let allocatable = wire::AllocatableResourcesResponse::decode(allocatable).unwrap();

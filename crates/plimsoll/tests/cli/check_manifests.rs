@@ -65,10 +65,8 @@ fn common_mistakes_are_found_at_their_place() {
         // The server refuses it, though every field is there.
         (
             job(
-                &format!(
-                    "  schedule: 0 3 * *\n  jobTemplate:\n    spec:\n      template:\n        spec:\n          \
-                     restartPolicy: Never\n          containers: [{{name: c, image: i}}]\n"
-                ),
+                "  schedule: 0 3 * *\n  jobTemplate:\n    spec:\n      template:\n        spec:\n          \
+                     restartPolicy: Never\n          containers: [{name: c, image: i}]\n",
                 "CronJob",
             ),
             "6:13 error spec.schedule: Invalid value: \"0 3 * *\": expected exactly 5 fields, found 4: [0 3 * *]",

@@ -83,12 +83,11 @@ fn registered() -> impl Iterator<Item = String> {
     let (_, table) = source
         .split_once("\nmetrics! {")
         .expect("the table of series");
-    let names = table.lines().filter_map(|line| {
+    table.lines().filter_map(|line| {
         let name = line.trim().strip_prefix('"')?.strip_suffix("\",")?;
         let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         is_name.then(|| format!("kubelet_{name}"))
-    });
-    names
+    })
 }
 
 /// The samples of all pages by series, each with its labels.

@@ -1,7 +1,7 @@
 //! What each setting does on a node.
 //!
 //! The kubelet has settings for parts that a node does not have here. None of them is accepted and
-//! then ignored in silence: a setting is applied, or refused, or warned about. [`reference`] lists
+//! then ignored in silence: a setting is applied, or refused, or warned about. [`reference()`] lists
 //! them all, [`unsupported`] and [`without_effect`] judge a configuration.
 
 use std::collections::BTreeMap;

@@ -55,7 +55,7 @@ fn a_pod_is_explained_while_it_waits_and_when_it_runs() {
                 "NodeResourcesFit: Insufficient cpu (requests cpu 6, 4 of 4 free)",
                 "TaintToleration: node(s) had untolerated taint(s) (dedicated=gpu:NoSchedule)",
                 "NodeUnschedulable: node(s) were unschedulable",
-                &format!("{small}: it is too small by cpu 2: ask for at most cpu 4"),
+                &format!("{small}: it is too small by cpu 2: request at most cpu 4"),
                 &format!("{tainted}: add a toleration for dedicated=gpu:NoSchedule to the pod"),
                 &format!("{cordoned}: kubectl uncordon {cordoned}"),
                 "FailedScheduling (default-scheduler)",
@@ -170,7 +170,7 @@ fn missing_scheduler_of_a_pod_is_reported() {
     flow.create(&web);
     flow.explains(
         "web",
-        &["is pending: it asks for scheduler volcano, which does not seem to run"],
+        &["is pending: its scheduler volcano does not seem to run"],
     );
 }
 

@@ -159,13 +159,13 @@ impl<'a> Way<'a> {
         if self.is_too_small() {
             let most = each(&|one| format!("{} {}", one.name, one.amount(one.allocatable)));
             return format!(
-                "it is too small by {lacks}: ask for at most {most}, or add a larger node"
+                "it is too small by {lacks}: request at most {most}, or add a larger node"
             );
         }
         if self.shortages.iter().any(|one| one.free <= 0) {
             return format!("it lacks {lacks}: free that much there");
         }
         let fitting = each(&|one| format!("{} {}", one.name, one.amount(one.free.max(0))));
-        format!("it lacks {lacks}: free that much there, or ask for at most {fitting}")
+        format!("it lacks {lacks}: free that much there, or request at most {fitting}")
     }
 }

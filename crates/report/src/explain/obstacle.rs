@@ -39,7 +39,7 @@ pub(super) fn details(case: &Case<'_>, node: &NodeState, plugin: FilterPlugin) -
         FilterPlugin::NodePorts => {
             let wanted = pod.host_ports.iter();
             wanted
-                .map(|port| format!("wants {}/{}", port.port, port.protocol))
+                .map(|port| format!("requires {}/{}", port.port, port.protocol))
                 .collect()
         }
         FilterPlugin::NodeAffinity => affinity_details(&pod.node_rules.unmet(&node.view), node),
@@ -82,15 +82,15 @@ fn holders(node: &NodeState, lack: &Shortage) -> String {
 fn affinity_details(unmet: &UnmetAffinity, node: &NodeState) -> Vec<String> {
     let selector = unmet.node_selector.iter();
     let mut details: Vec<String> = selector
-        .map(|requirement| wanted(requirement, node))
+        .map(|requirement| required(requirement, node))
         .collect();
     let alternatives = unmet.alternatives.iter();
     let alternatives: Vec<String> = alternatives
         .map(|term| {
-            let labels = term.labels.iter().map(|one| wanted(one, node));
+            let labels = term.labels.iter().map(|one| required(one, node));
             let fields = term.fields.iter().map(|field| {
                 let operator = field.operator.as_str();
-                format!("wants {}{operator}{}", field.field, field.value)
+                format!("requires {}{operator}{}", field.field, field.value)
             });
             labels.chain(fields).collect::<Vec<_>>().join(" and ")
         })
@@ -101,10 +101,10 @@ fn affinity_details(unmet: &UnmetAffinity, node: &NodeState) -> Vec<String> {
     details
 }
 
-fn wanted(requirement: &Requirement, node: &NodeState) -> String {
+fn required(requirement: &Requirement, node: &NodeState) -> String {
     match node.label(requirement.key()) {
-        Some(value) => format!("wants {requirement}, the node has {value}"),
-        None => format!("wants {requirement}"),
+        Some(value) => format!("requires {requirement}, the node has {value}"),
+        None => format!("requires {requirement}"),
     }
 }
 
@@ -154,7 +154,7 @@ fn conflict_sentence(conflict: Conflict) -> String {
     };
     match conflict {
         Conflict::Missing(term) => {
-            format!("wants a pod with {} {}", term.selector, place(&term))
+            format!("requires a pod with {} {}", term.selector, place(&term))
         }
         Conflict::Unwanted(term, pods) => {
             let named = pods.iter().take(PODS_NAMED).map(ToString::to_string);
@@ -164,13 +164,17 @@ fn conflict_sentence(conflict: Conflict) -> String {
             }
             let verb = if pods.len() == 1 { "is" } else { "are" };
             format!(
-                "wants no pod with {} {}, where {named} {verb}",
+                "allows no pod with {} {}, where {named} {verb}",
                 term.selector,
                 place(&term)
             )
         }
         Conflict::UnwantedBy(pod, term) => {
-            format!("{pod} wants no pod with {} {}", term.selector, place(&term))
+            format!(
+                "{pod} allows no pod with {} {}",
+                term.selector,
+                place(&term)
+            )
         }
     }
 }

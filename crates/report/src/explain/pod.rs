@@ -334,7 +334,7 @@ fn pending_headline(pending: &Pending, pod: Option<&Pod>, has_displaced: bool) -
     if pending.is_of_other_scheduler {
         return match pending.scheduler_runs {
             Some(false) => {
-                format!("is pending: it asks for scheduler {scheduler}, which does not seem to run")
+                format!("is pending: its scheduler {scheduler} does not seem to run")
             }
             _ => format!("is pending: it waits for scheduler {scheduler}"),
         };

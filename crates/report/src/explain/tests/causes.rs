@@ -138,7 +138,7 @@ fn failed_mount_is_the_cause() {
 }
 
 /// Two nodes; the pod requires a label of one of these values.
-fn wants(key: &str, values: &[&str]) -> Found {
+fn requires(key: &str, values: &[&str]) -> Found {
     let mut web = pod("web", None, &json!({ "cpu": "1" }));
     web["spec"]["affinity"]["nodeAffinity"] = json!({
         "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
@@ -157,11 +157,11 @@ fn wants(key: &str, values: &[&str]) -> Found {
 
 #[test]
 fn required_affinity_names_the_label_that_is_missing() {
-    let found = wants("disk", &["ssd"]);
+    let found = requires("disk", &["ssd"]);
     let text = flat(&shown(&found, 200));
-    assert!(text.contains("(wants disk in (ssd))"), "{text}");
+    assert!(text.contains("(requires disk in (ssd))"), "{text}");
     assert!(
-        text.contains("(wants disk in (ssd), the node has hdd)"),
+        text.contains("(requires disk in (ssd), the node has hdd)"),
         "{text}"
     );
     let fixes = explained(&found).pending.unwrap().fixes;
@@ -179,7 +179,7 @@ fn advice_never_changes_identity_labels_of_nodes() {
         "example.k8s.io/pool",
     ] {
         for is_selector in [true, false] {
-            let mut found = wants(key, &["n9"]);
+            let mut found = requires(key, &["n9"]);
             if is_selector {
                 let spec = found.pod.as_mut().unwrap().spec.as_mut().unwrap();
                 spec.affinity = None;
@@ -192,7 +192,7 @@ fn advice_never_changes_identity_labels_of_nodes() {
             assert!(!advice.contains("kubectl label"), "{key}: {advice}");
         }
     }
-    let fixes = explained(&wants("node-restriction.kubernetes.io/team", &["a"]));
+    let fixes = explained(&requires("node-restriction.kubernetes.io/team", &["a"]));
     let fixes = fixes.pending.unwrap().fixes;
     assert!(
         fixes[0].contains("kubectl label"),
@@ -238,7 +238,7 @@ fn anti_affinity_names_the_pod_in_the_way() {
     });
     let pending = explained(&found).pending.unwrap();
     let details = &pending.nodes[0].rejections[0].details;
-    let expected = "wants no pod with app=web on this node, where default/web-1 is";
+    let expected = "allows no pod with app=web on this node, where default/web-1 is";
     assert_eq!(details, &[expected]);
 }
 
@@ -269,7 +269,7 @@ fn of_volcano() -> Found {
 fn pod_of_another_scheduler_shows_whether_it_runs() {
     let mut found = of_volcano();
     let report = explained(&found);
-    let headline = "is pending: it asks for scheduler volcano, which does not seem to run";
+    let headline = "is pending: its scheduler volcano does not seem to run";
     assert_eq!(report.headline, headline);
     let text = flat(&shown(&found, 100));
     assert!(

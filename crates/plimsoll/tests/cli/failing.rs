@@ -233,7 +233,16 @@ fn json_logs_are_json_on_every_line() {
         let is_there = messages.iter().any(|message| message.starts_with(expected));
         assert!(is_there, "{expected}: {messages:?}");
     }
-    let run = plimsoll(&["check", "no-such-file.yaml", "--log-format", "json"], "");
+    let run = plimsoll(
+        &[
+            "config",
+            "convert",
+            "no-such-file.yaml",
+            "--log-format",
+            "json",
+        ],
+        "",
+    );
     let error: Value = serde_json::from_str(&run.stderr).expect("JSON");
     assert_eq!(error["level"], "ERROR");
     assert_eq!(error["fields"]["message"], "cannot open no-such-file.yaml");

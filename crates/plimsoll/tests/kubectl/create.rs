@@ -2,6 +2,10 @@
 
 use crate::session::{with_every_kubectl, with_kubectl_from};
 
+/// What a user reads who creates a Service.
+const SERVICE_WARNING: &str = "Warning: Service is stored, but nothing acts on it: there is no service \
+     proxy: it gets no address, and no traffic is routed to its pods";
+
 #[test]
 #[ignore = "tier: tools"]
 fn every_generator_makes_its_kind() {
@@ -21,15 +25,18 @@ fn every_generator_makes_its_kind() {
                 "rolebinding rb --role=r --user=alice",
                 "rolebinding.rbac.authorization.k8s.io/rb",
             ),
-            ("service clusterip one --tcp=80:8080", "service/one"),
-            ("service nodeport two --tcp=80:8080", "service/two"),
-            (
-                "service externalname three --external-name=a.example",
-                "service/three",
-            ),
         ] {
             s.run(&format!("create {command}"))
                 .says(&format!("{made} created"));
+        }
+        for (command, name) in [
+            ("clusterip one --tcp=80:8080", "one"),
+            ("nodeport two --tcp=80:8080", "two"),
+            ("externalname three --external-name=a.example", "three"),
+        ] {
+            s.run(&format!("create service {command}"))
+                .remarks(SERVICE_WARNING)
+                .mentions(&[&format!("service/{name} created")]);
         }
         for (command, kind, name) in [
             (
@@ -148,7 +155,8 @@ fn expose_creates_a_service_for_a_deployment() {
     with_every_kubectl(|s| {
         s.ok("create deployment d --image=x");
         s.run("expose deployment d --port=80 --target-port=8080")
-            .says("service/d exposed");
+            .remarks(SERVICE_WARNING)
+            .mentions(&["service/d exposed"]);
         s.run("get service d -o jsonpath='{.spec.selector} {.spec.ports[0].targetPort}'")
             .says("{\"app\":\"d\"} 8080");
     });

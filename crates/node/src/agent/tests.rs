@@ -35,7 +35,9 @@ const VITAL: [&str; 9] = [
     "stats",
 ];
 /// Tasks that it can do without for a while.
-const MINOR: [&str; 10] = [
+const MINOR: [&str; 13] = [
+    "deviceHealth",
+    "devicePlugins",
     "garbageCollection",
     "healthz",
     "imageList",
@@ -44,6 +46,7 @@ const MINOR: [&str; 10] = [
     "nodeLease",
     "nodeShutdown",
     "nodeWatch",
+    "podResources",
     "qosCgroups",
     "servingCertificate",
 ];

@@ -5,10 +5,12 @@
 //!
 //! Reading order: `ownership` (controller references), `pod_state` (the state of a
 //! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
-//! back to), `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
+//! back to), `expectations` (what was ordered and not yet seen), `control_loop` (how each is run);
+//! then the kinds: `replica_set`,
 //! `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`, `disruption`.
 
 pub mod claiming;
+mod control_loop;
 pub mod cron_job;
 pub mod daemon_set;
 pub mod deletion_order;

@@ -11,9 +11,10 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use plimsoll_client::events::{Note, Recorder};
-use plimsoll_client::informer::Key;
+use plimsoll_client::informer::{Informers, Key};
 
 use super::pod_state;
 
@@ -34,8 +35,10 @@ impl Debug for Writer {
 }
 
 impl Writer {
-    /// Writes with the client and records events with the recorder.
-    pub fn new(client: Client, recorder: Recorder) -> Writer {
+    /// Writes with the client of the informers and records events of that component until `stop`.
+    pub fn of(informers: &Informers, component: &'static str, stop: &CancellationToken) -> Writer {
+        let client = informers.client().clone();
+        let recorder = Recorder::counted(client.clone(), component, stop.clone());
         Writer { client, recorder }
     }
 

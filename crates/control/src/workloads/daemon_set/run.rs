@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::Expectations;
 use crate::workloads::ownership::{controller_of, is_controlled_by};
 use crate::workloads::pod_owners::PodOwners;
@@ -25,7 +26,7 @@ use crate::workloads::writes::{
     Writer, for_all, is_already_exists, is_not_found, message_of, slow_start,
 };
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
@@ -71,93 +72,43 @@ struct Controller {
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         sets: informers.of(),
         revisions: informers.of(),
         nodes: informers.of(),
         pods: PodIndex::new(&informers),
-        writer: Writer::new(client, recorder),
+        writer: Writer::of(&informers, COMPONENT, &stop),
         expectations: Arc::default(),
         failed_pods: Mutex::default(),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "daemonset";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.sets.synced().await;
         self.revisions.synced().await;
         self.nodes.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new("daemonset");
+    }
+
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let owners = Arc::new(PodOwners {
             kind: KIND,
             controllers: Arc::clone(&self.sets),
             selector: |set: &DaemonSet| set.spec.as_ref().map(|spec| spec.selector.clone()),
-            queue: Arc::clone(&queue),
+            queue: Arc::clone(queue),
             expectations: Arc::clone(&self.expectations),
             delay: Duration::ZERO,
         });
-        let _of_pods = owners.watch(self.pods.pods());
-        let _of_others = self.watch(&queue);
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
-    }
-
-    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> [Subscription; 2] {
-        let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
-        let of_nodes = self.nodes.on_change(move |change| match change {
-            Change::Updated { before, after } if !matters(before, after) => {}
-            Change::Deleted(_) => {}
-            change => controller.wake_for_node(change.object(), &wake),
-        });
-        let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
-        let of_revisions = self.revisions.on_change(move |change| {
-            let revision = change.object();
-            let namespace = revision.metadata.namespace.as_deref().unwrap_or_default();
-            let owner = controller_of(&revision.metadata).filter(|r| KIND.is_named_by(r));
-            if let Some(owner) = owner {
-                let key = Key::new(namespace, owner.name.as_str());
-                if controller.sets.get(&key).is_some() {
-                    wake.add(key);
-                }
-            }
-        });
-        [of_nodes, of_revisions]
-    }
-
-    /// Wakes the sets whose answer for the node may be another than it was.
-    fn wake_for_node(&self, node: &Node, queue: &WorkQueue<Key>) {
-        let name = node.metadata.name.as_deref().unwrap_or_default();
-        let on_node = self.pods.pods().on_node(name);
-        for set in self.sets.list() {
-            let has_pod = on_node
-                .iter()
-                .any(|pod| is_controlled_by(&pod.metadata, &set.metadata));
-            let misplaced = set
-                .status
-                .as_ref()
-                .map_or(0, |status| status.number_misscheduled);
-            let is_concerned = match Fitness::of(&set).on(node) {
-                Fit::Run => !has_pod || misplaced > 0,
-                Fit::Stay => has_pod && misplaced > 0,
-                Fit::Leave => has_pod,
-            };
-            if is_concerned {
-                queue.add(Key::of(&set.metadata));
-            }
-        }
+        let mut subscriptions = Vec::from(owners.watch(self.pods.pods()));
+        subscriptions.extend(self.watch_others(queue));
+        subscriptions
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -200,6 +151,53 @@ impl Controller {
             .ensure_history(&set, &as_refs(&revisions), &as_refs(&pods))
             .await?;
         self.work_on(key, &set, &pods, &hash, &old).await
+    }
+}
+
+impl Controller {
+    fn watch_others(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> [Subscription; 2] {
+        let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
+        let of_nodes = self.nodes.on_change(move |change| match change {
+            Change::Updated { before, after } if !matters(before, after) => {}
+            Change::Deleted(_) => {}
+            change => controller.wake_for_node(change.object(), &wake),
+        });
+        let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
+        let of_revisions = self.revisions.on_change(move |change| {
+            let revision = change.object();
+            let namespace = revision.metadata.namespace.as_deref().unwrap_or_default();
+            let owner = controller_of(&revision.metadata).filter(|r| KIND.is_named_by(r));
+            if let Some(owner) = owner {
+                let key = Key::new(namespace, owner.name.as_str());
+                if controller.sets.get(&key).is_some() {
+                    wake.add(key);
+                }
+            }
+        });
+        [of_nodes, of_revisions]
+    }
+
+    /// Wakes the sets whose answer for the node may be another than it was.
+    fn wake_for_node(&self, node: &Node, queue: &WorkQueue<Key>) {
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        let on_node = self.pods.pods().on_node(name);
+        for set in self.sets.list() {
+            let has_pod = on_node
+                .iter()
+                .any(|pod| is_controlled_by(&pod.metadata, &set.metadata));
+            let misplaced = set
+                .status
+                .as_ref()
+                .map_or(0, |status| status.number_misscheduled);
+            let is_concerned = match Fitness::of(&set).on(node) {
+                Fit::Run => !has_pod || misplaced > 0,
+                Fit::Stay => has_pod && misplaced > 0,
+                Fit::Leave => has_pod,
+            };
+            if is_concerned {
+                queue.add(Key::of(&set.metadata));
+            }
+        }
     }
 
     async fn work_on(

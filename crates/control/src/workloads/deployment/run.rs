@@ -11,12 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant};
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::ownership::{controller_of, is_controlled_by};
 use crate::workloads::writes::{
     Writer, is_already_exists, is_namespace_terminating, is_not_found, message_of,
 };
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
@@ -59,38 +60,28 @@ struct Controller {
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         deployments: informers.of(),
         sets: informers.of(),
         pods: informers.of(),
-        writer: Writer::new(client, recorder),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+        writer: Writer::of(&informers, COMPONENT, &stop),
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "deployment";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.deployments.synced().await;
         self.sets.synced().await;
         self.pods.synced().await;
-        let queue = WorkQueue::new("deployment");
-        let _subscriptions = self.watch(&queue);
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
     }
 
-    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> [Subscription; 3] {
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let wake = Arc::clone(queue);
         let of_deployments = self
             .deployments
@@ -118,48 +109,7 @@ impl Controller {
                 wake.add(key);
             }
         });
-        [of_deployments, of_sets, of_pods]
-    }
-
-    fn owner_of(&self, set: &ReplicaSet) -> Option<Key> {
-        let reference = controller_of(&set.metadata).filter(|r| KIND.is_named_by(r))?;
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let key = Key::new(namespace, reference.name.as_str());
-        let owner = self.deployments.get(&key)?;
-        (owner.metadata.uid.as_ref() == Some(&reference.uid)).then_some(key)
-    }
-
-    /// The set's owner; or for a set that has none, all deployments that might adopt it.
-    fn concerned_by(&self, set: &ReplicaSet) -> Vec<Key> {
-        if controller_of(&set.metadata).is_some() {
-            return self.owner_of(set).into_iter().collect();
-        }
-        let Some(labels) = &set.metadata.labels else {
-            return Vec::new();
-        };
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let mut deployments = self.deployments.in_namespace(namespace);
-        deployments.retain(|deployment| {
-            let selector = deployment.spec.as_ref().map(|spec| &spec.selector);
-            let selector = LabelSelector::from_api(selector);
-            selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))
-        });
-        deployments
-            .iter()
-            .map(|deployment| Key::of(&deployment.metadata))
-            .collect()
-    }
-
-    fn recreated_by(&self, pod: &Pod) -> Option<Key> {
-        let reference = controller_of(&pod.metadata)?;
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let set = self
-            .sets
-            .get(&Key::new(namespace, reference.name.as_str()))?;
-        let key = self.owner_of(&set)?;
-        let deployment = self.deployments.get(&key)?;
-        let strategy = deployment.spec.as_ref()?.strategy.as_ref()?;
-        (strategy.type_.as_deref() == Some("Recreate")).then_some(key)
+        vec![of_deployments, of_sets, of_pods]
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -203,6 +153,49 @@ impl Controller {
                 .map_err(failed("status"))?;
         }
         Ok(plan.again_after)
+    }
+}
+
+impl Controller {
+    fn owner_of(&self, set: &ReplicaSet) -> Option<Key> {
+        let reference = controller_of(&set.metadata).filter(|r| KIND.is_named_by(r))?;
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let key = Key::new(namespace, reference.name.as_str());
+        let owner = self.deployments.get(&key)?;
+        (owner.metadata.uid.as_ref() == Some(&reference.uid)).then_some(key)
+    }
+
+    /// The set's owner; or for a set that has none, all deployments that might adopt it.
+    fn concerned_by(&self, set: &ReplicaSet) -> Vec<Key> {
+        if controller_of(&set.metadata).is_some() {
+            return self.owner_of(set).into_iter().collect();
+        }
+        let Some(labels) = &set.metadata.labels else {
+            return Vec::new();
+        };
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let mut deployments = self.deployments.in_namespace(namespace);
+        deployments.retain(|deployment| {
+            let selector = deployment.spec.as_ref().map(|spec| &spec.selector);
+            let selector = LabelSelector::from_api(selector);
+            selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))
+        });
+        deployments
+            .iter()
+            .map(|deployment| Key::of(&deployment.metadata))
+            .collect()
+    }
+
+    fn recreated_by(&self, pod: &Pod) -> Option<Key> {
+        let reference = controller_of(&pod.metadata)?;
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let set = self
+            .sets
+            .get(&Key::new(namespace, reference.name.as_str()))?;
+        let key = self.owner_of(&set)?;
+        let deployment = self.deployments.get(&key)?;
+        let strategy = deployment.spec.as_ref()?.strategy.as_ref()?;
+        (strategy.type_.as_deref() == Some("Recreate")).then_some(key)
     }
 
     /// Returns whether the pass continues.

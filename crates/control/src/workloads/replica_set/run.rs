@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::housekeeping::evicted_pods::wait_before_recreating;
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::Expectations;
 use crate::workloads::ownership::{ControllerKind, controller_of, is_controlled_by};
 use crate::workloads::pod_owners::PodOwners;
@@ -23,8 +24,8 @@ use crate::workloads::pod_state;
 use crate::workloads::pod_template::pod_from_template;
 use crate::workloads::writes::{Writer, for_all, is_not_found, message_of, slow_start};
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
-use plimsoll_client::informer::{Informer, Informers, Key};
+use plimsoll_client::events::reference;
+use plimsoll_client::informer::{Informer, Informers, Key, Subscription};
 
 use super::{
     Plan, StatusInput, compute_status, from_replication_controller, is_status_current, plan,
@@ -124,42 +125,36 @@ pub async fn run<K: Replicated>(
     options: Options,
     stop: CancellationToken,
 ) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), K::COMPONENT, stop.clone());
-    let controller = Arc::new(Controller::<K> {
+    let workers = options.workers;
+    let controller = Controller::<K> {
         options,
         sets: informers.of(),
         pods: PodIndex::new(&informers),
-        writer: Writer::new(client, recorder),
+        writer: Writer::of(&informers, K::COMPONENT, &stop),
         expectations: Arc::default(),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl<K: Replicated> Controller<K> {
-    async fn run(self: Arc<Self>) {
+impl<K: Replicated> ControlLoop for Controller<K> {
+    const QUEUE: &'static str = "replicaset";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.sets.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new("replicaset");
+    }
+
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let owners = Arc::new(PodOwners {
             kind: K::KIND,
             controllers: Arc::clone(&self.sets),
             selector: |set: &K| set.as_replica_set().spec.map(|spec| spec.selector),
-            queue: Arc::clone(&queue),
+            queue: Arc::clone(queue),
             expectations: Arc::clone(&self.expectations),
             delay: Duration::ZERO,
         });
-        let _subscriptions = owners.watch(self.pods.pods());
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
+        Vec::from(owners.watch(self.pods.pods()))
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -222,7 +217,9 @@ impl<K: Replicated> Controller<K> {
         let next = pod_state::until_next_available(pods, min_ready, now);
         Ok(wait.into_iter().chain(next).min())
     }
+}
 
+impl<K: Replicated> Controller<K> {
     /// Makes or deletes pods; returns how long to wait if it is too early for that.
     async fn manage(
         &self,

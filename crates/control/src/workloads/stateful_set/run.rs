@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::{Expectations, Order as Ordered, TIMEOUT};
 use crate::workloads::ownership::{controller_of, is_controlled_by, is_selected};
 use crate::workloads::pod_owners::PodOwners;
@@ -18,7 +19,7 @@ use crate::workloads::pod_state;
 use crate::workloads::revision::{restored_template, restores_same};
 use crate::workloads::writes::{Writer, is_already_exists, is_not_found, message_of, slow_start};
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 use plimsoll_core::object::event::Note;
 
@@ -85,21 +86,17 @@ struct Controller {
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         sets: informers.of(),
         revisions: informers.of(),
         claims: informers.of(),
         pods: PodIndex::new(&informers),
-        writer: Writer::new(client, recorder),
+        writer: Writer::of(&informers, COMPONENT, &stop),
         expectations: Arc::default(),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
 /// The revision an update starts from, the new one, and how often its name was taken.
@@ -109,45 +106,29 @@ struct History {
     collisions: i32,
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "statefulset";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.sets.synced().await;
         self.revisions.synced().await;
         self.claims.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new("statefulset");
+    }
+
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let owners = Arc::new(PodOwners {
             kind: KIND,
             controllers: Arc::clone(&self.sets),
             selector: |set: &StatefulSet| set.spec.as_ref().map(|spec| spec.selector.clone()),
-            queue: Arc::clone(&queue),
+            queue: Arc::clone(queue),
             expectations: Arc::clone(&self.expectations),
             delay: Duration::ZERO,
         });
-        let _of_pods = owners.watch(self.pods.pods());
-        let _of_claims = self.watch_claims(&queue);
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
-    }
-
-    /// A pod may wait for a claim that is being deleted.
-    fn watch_claims(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Subscription {
-        let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
-        self.claims.on_change(move |change| {
-            if let Change::Deleted(_) = change {
-                let claim = change.key();
-                for set in controller.sets.in_namespace(&claim.namespace) {
-                    if has_claim_named(&set, &claim.name) {
-                        wake.add(Key::of(&set.metadata));
-                    }
-                }
-            }
-        })
+        let mut subscriptions = Vec::from(owners.watch(self.pods.pods()));
+        subscriptions.push(self.watch_claims(queue));
+        subscriptions
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -191,6 +172,23 @@ impl Controller {
         let cleaned = self.clean_up(key, unused).await;
         let again_after = worked?;
         cleaned.map(|()| again_after)
+    }
+}
+
+impl Controller {
+    /// A pod may wait for a claim that is being deleted.
+    fn watch_claims(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Subscription {
+        let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
+        self.claims.on_change(move |change| {
+            if let Change::Deleted(_) = change {
+                let claim = change.key();
+                for set in controller.sets.in_namespace(&claim.namespace) {
+                    if has_claim_named(&set, &claim.name) {
+                        wake.add(Key::of(&set.metadata));
+                    }
+                }
+            }
+        })
     }
 
     async fn work_on(

@@ -1,5 +1,6 @@
 //! Writes that all workload loops make, and the events about them.
 
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::future::Future;
 
@@ -20,6 +21,22 @@ use super::pod_state;
 
 /// How many requests of one batch are under way at once.
 const IN_FLIGHT: usize = 64;
+
+/// A write that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {what}: {}", message_of(.source))]
+pub struct WriteError {
+    /// The object that was to be written.
+    pub what: Cow<'static, str>,
+    /// Why.
+    pub source: kube::Error,
+}
+
+/// Names the object that could not be written.
+pub fn failed(what: impl Into<Cow<'static, str>>) -> impl FnOnce(kube::Error) -> WriteError {
+    let what = what.into();
+    |source| WriteError { what, source }
+}
 
 /// A client with a voice.
 #[derive(Clone)]

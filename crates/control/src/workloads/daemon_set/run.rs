@@ -23,7 +23,7 @@ use crate::workloads::pod_state;
 use crate::workloads::pod_template::pod_from_template;
 use crate::workloads::revision::{REVISION_HASH, restores_same};
 use crate::workloads::writes::{
-    Writer, for_all, is_already_exists, is_not_found, message_of, slow_start,
+    WriteError, Writer, failed, for_all, is_already_exists, is_not_found, slow_start,
 };
 use crate::workloads::{Options, as_refs};
 use plimsoll_client::events::reference;
@@ -43,20 +43,11 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("cannot write {what}: {}", message_of(.source))]
-    Write {
-        /// The object that was to be written.
-        what: &'static str,
-        /// Why.
-        source: kube::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// The name of a revision is taken by one with another template.
     #[error("hash collision: revision {0} exists with another template")]
     Collision(String),
-}
-
-fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> SyncError {
-    move |source| SyncError::Write { what, source }
 }
 
 struct Controller {
@@ -300,7 +291,7 @@ impl Controller {
             .chain(errors.filter(|error| !is_not_found(error)));
         errors
             .next()
-            .map_or(Ok(()), |error| Err(failed("pods")(error)))
+            .map_or(Ok(()), |error| Err(failed("pods")(error).into()))
     }
 
     /// Brings the revisions up to date; answers the hash of the current one, and the others.
@@ -351,7 +342,7 @@ impl Controller {
         let error = match api.create(&PostParams::default(), &revision).await {
             Ok(created) => return Ok(created),
             Err(error) if is_already_exists(&error) => error,
-            Err(error) => return Err(failed("revision")(error)),
+            Err(error) => return Err(failed("revision")(error).into()),
         };
         let found = api.get(name).await.map_err(failed("revision"))?;
         let data = found.data.as_ref().zip(revision.data.as_ref());

@@ -14,7 +14,8 @@ use crate::workloads::claiming::{ClaimError, Claimant};
 use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::ownership::{controller_of, is_controlled_by};
 use crate::workloads::writes::{
-    Writer, is_already_exists, is_namespace_terminating, is_not_found, message_of,
+    WriteError, Writer, failed, is_already_exists, is_namespace_terminating, is_not_found,
+    message_of,
 };
 use crate::workloads::{Options, as_refs};
 use plimsoll_client::events::reference;
@@ -33,21 +34,11 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("cannot write {what}: {}", message_of(.source))]
-    Write {
-        /// The object that was to be written.
-        what: String,
-        /// Why.
-        source: kube::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// The name of a set is taken by a set with another template.
     #[error("hash collision: replica set {0} exists with another template")]
     Collision(String),
-}
-
-fn failed(what: impl Into<String>) -> impl FnOnce(kube::Error) -> SyncError {
-    let what = what.into();
-    |source| SyncError::Write { what, source }
 }
 
 struct Controller {
@@ -219,7 +210,7 @@ impl Controller {
             }
             Action::Delete(name) => match sets.delete(&name, &DeleteParams::default()).await {
                 Err(error) if !is_not_found(&error) => {
-                    return Err(failed(format!("deletion of replica set {name}"))(error));
+                    return Err(failed(format!("deletion of replica set {name}"))(error).into());
                 }
                 _ => Vec::new(),
             },
@@ -282,6 +273,6 @@ impl Controller {
             );
         }
         self.writer.record_event(&reference(deployment), note);
-        Err(failed(format!("replica set {name}"))(error))
+        Err(failed(format!("replica set {name}"))(error).into())
     }
 }

@@ -17,7 +17,7 @@ use crate::workloads::expectations::Expectations;
 use crate::workloads::ownership::controller_of;
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
-use crate::workloads::writes::{Writer, for_all, is_not_found, message_of, slow_start};
+use crate::workloads::writes::{WriteError, Writer, failed, for_all, is_not_found, slow_start};
 use crate::workloads::{Options, as_refs};
 use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
@@ -38,17 +38,8 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("cannot write {what}: {}", message_of(.source))]
-    Write {
-        /// The object that was to be written.
-        what: &'static str,
-        /// Why.
-        source: kube::Error,
-    },
-}
-
-fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> SyncError {
-    move |source| SyncError::Write { what, source }
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }
 
 struct Controller {
@@ -163,7 +154,7 @@ impl ControlLoop for Controller {
         let again_after = sync.again_after;
         let (done, work_error) = self.carry_out(key, &job, &sync.work).await;
         self.account(key, &job, sync.conclude(done)).await?;
-        work_error.map_or(Ok(again_after), |error| Err(failed("pods")(error)))
+        work_error.map_or(Ok(again_after), |error| Err(failed("pods")(error).into()))
     }
 
     async fn run_beside(self: &Arc<Self>) {
@@ -232,7 +223,7 @@ impl Controller {
         job.is_none_or(|job| is_finished(&job) && !is_managed_elsewhere(&job))
     }
 
-    async fn release_abandoned(&self, key: &Key) -> Result<(), SyncError> {
+    async fn release_abandoned(&self, key: &Key) -> Result<(), WriteError> {
         let pod = self.pods.pods().get(key);
         if pod.is_none_or(|pod| !self.is_abandoned(&pod)) {
             return Ok(());
@@ -249,7 +240,7 @@ impl Controller {
         key: &Key,
         job: &Job,
         accounting: Accounting<'_>,
-    ) -> Result<(), SyncError> {
+    ) -> Result<(), WriteError> {
         let mut current = job.clone();
         if let Some(status) = accounting.first.clone() {
             current = self.write(current, status).await?;
@@ -272,7 +263,7 @@ impl Controller {
         error.map_or(Ok(()), |error| Err(failed("finalizers of pods")(error)))
     }
 
-    async fn write(&self, job: Job, status: JobStatus) -> Result<Job, SyncError> {
+    async fn write(&self, job: Job, status: JobStatus) -> Result<Job, WriteError> {
         let changed = Job {
             status: Some(status),
             ..job

@@ -17,7 +17,9 @@ use crate::workloads::ownership::{controller_of, is_controlled_by, is_selected};
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
 use crate::workloads::revision::{restored_template, restores_same};
-use crate::workloads::writes::{Writer, is_already_exists, is_not_found, message_of, slow_start};
+use crate::workloads::writes::{
+    WriteError, Writer, failed, is_already_exists, is_not_found, message_of, slow_start,
+};
 use crate::workloads::{Options, as_refs};
 use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
@@ -42,13 +44,8 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("cannot write {what}: {}", message_of(.source))]
-    Write {
-        /// The object that was to be written.
-        what: &'static str,
-        /// Why.
-        source: kube::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// A step could not be made.
     #[error("cannot reconcile pod {pod}: {reason}")]
     Step {
@@ -68,10 +65,6 @@ pub enum SyncError {
         /// Why.
         source: serde_json::Error,
     },
-}
-
-fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> SyncError {
-    move |source| SyncError::Write { what, source }
 }
 
 struct Controller {
@@ -415,7 +408,7 @@ impl Controller {
             let error = match api.create(&PostParams::default(), &revision).await {
                 Ok(created) => return Ok(created),
                 Err(error) if is_already_exists(&error) => error,
-                Err(error) => return Err(failed("revision")(error)),
+                Err(error) => return Err(failed("revision")(error).into()),
             };
             let found = api.get(&name).await.map_err(failed("revision"))?;
             let data = found.data.as_ref().zip(revision.data.as_ref());
@@ -434,7 +427,7 @@ impl Controller {
         for name in unused {
             match api.delete(&name, &DeleteParams::default()).await {
                 Err(error) if !is_not_found(&error) => {
-                    return Err(failed("deletion of revision")(error));
+                    return Err(failed("deletion of revision")(error).into());
                 }
                 _ => {}
             }

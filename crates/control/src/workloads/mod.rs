@@ -5,7 +5,8 @@
 //!
 //! Reading order: `ownership` (controller references), `pod_state` (the state of a
 //! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
-//! back to), `expectations` (what was ordered and not yet seen), `control_loop` (how each is run);
+//! back to), `expectations` (what was ordered and not yet seen), `owners` (which controllers a change
+//! concerns), `control_loop` (how each is run);
 //! then the kinds: `replica_set`,
 //! `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`, `disruption`.
 
@@ -19,6 +20,7 @@ pub mod disruption;
 pub mod expectations;
 pub mod fraction;
 pub mod job;
+pub mod owners;
 pub mod ownership;
 pub mod pod_owners;
 pub mod pod_state;

@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::control_loop::{self, ControlLoop};
-use crate::workloads::ownership::{controller_of, is_controlled_by};
+use crate::workloads::owners::owner_in;
+use crate::workloads::ownership::is_controlled_by;
 use crate::workloads::writes::{
     Writer, is_already_exists, is_namespace_terminating, is_not_found, message_of,
 };
@@ -133,11 +134,7 @@ impl Controller {
     }
 
     fn owner_of(&self, job: &Job) -> Option<Key> {
-        let reference = controller_of(&job.metadata).filter(|r| KIND.is_named_by(r))?;
-        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
-        let key = Key::new(namespace, reference.name.as_str());
-        let owner = self.cron_jobs.get(&key)?;
-        (owner.metadata.uid.as_ref() == Some(&reference.uid)).then_some(key)
+        owner_in(&self.cron_jobs, KIND, &job.metadata)
     }
 
     /// The cron job as it was seen, or as the server has it if a job runs that it does not list.

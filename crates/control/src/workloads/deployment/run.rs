@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant};
 use crate::workloads::control_loop::{self, ControlLoop};
-use crate::workloads::ownership::{controller_of, is_controlled_by};
+use crate::workloads::owners::{adopters_in, owner_in};
+use crate::workloads::ownership::{controller_of, is_claimable, is_controlled_by};
 use crate::workloads::writes::{
     WriteError, Writer, failed, is_already_exists, is_namespace_terminating, is_not_found,
     message_of,
@@ -112,10 +113,7 @@ impl ControlLoop for Controller {
             return Ok(None);
         };
         let mut candidates = self.sets.in_namespace(&key.namespace);
-        candidates.retain(|set| {
-            controller_of(&set.metadata).is_none()
-                || is_controlled_by(&set.metadata, &deployment.metadata)
-        });
+        candidates.retain(|set| is_claimable(&set.metadata, &deployment.metadata));
         let claimant = Claimant {
             controller: &*deployment,
             kind: KIND,
@@ -149,11 +147,7 @@ impl ControlLoop for Controller {
 
 impl Controller {
     fn owner_of(&self, set: &ReplicaSet) -> Option<Key> {
-        let reference = controller_of(&set.metadata).filter(|r| KIND.is_named_by(r))?;
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let key = Key::new(namespace, reference.name.as_str());
-        let owner = self.deployments.get(&key)?;
-        (owner.metadata.uid.as_ref() == Some(&reference.uid)).then_some(key)
+        owner_in(&self.deployments, KIND, &set.metadata)
     }
 
     /// The set's owner; or for a set that has none, all deployments that might adopt it.
@@ -161,20 +155,9 @@ impl Controller {
         if controller_of(&set.metadata).is_some() {
             return self.owner_of(set).into_iter().collect();
         }
-        let Some(labels) = &set.metadata.labels else {
-            return Vec::new();
-        };
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let mut deployments = self.deployments.in_namespace(namespace);
-        deployments.retain(|deployment| {
-            let selector = deployment.spec.as_ref().map(|spec| &spec.selector);
-            let selector = LabelSelector::from_api(selector);
-            selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))
-        });
-        deployments
-            .iter()
-            .map(|deployment| Key::of(&deployment.metadata))
-            .collect()
+        let selector =
+            |deployment: &Deployment| deployment.spec.as_ref().map(|spec| spec.selector.clone());
+        adopters_in(&self.deployments, selector, &set.metadata)
     }
 
     fn recreated_by(&self, pod: &Pod) -> Option<Key> {

@@ -175,8 +175,7 @@ impl Controller {
         let of_pods = self.pods.pods().on_change(move |change| {
             let pod = change.object();
             let is_gone = matches!(change, Change::Deleted(_));
-            let job =
-                controller_of(&pod.metadata).and_then(|reference| owners.resolve(pod, reference));
+            let job = owners.owner_of(pod);
             if is_gone || !is_tracked(pod) {
                 let mut memory = controller.memory();
                 if let Some(memory) = job.and_then(|key| memory.get_mut(&key)) {

@@ -5,8 +5,8 @@
 //!
 //! Reading order: `ownership` (controller references), `pod_state` (the state of a
 //! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
-//! back to), `expectations` (what was ordered and not yet seen), `owners` (which controllers a change
-//! concerns), `control_loop` (how each is run);
+//! back to), `expectations` (what was ordered and not yet seen), `pod_orders` (how), `owners` (which controllers
+//! a change concerns), `control_loop` (how each is run);
 //! then the kinds: `replica_set`,
 //! `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`, `disruption`.
 
@@ -22,6 +22,7 @@ pub mod fraction;
 pub mod job;
 pub mod owners;
 pub mod ownership;
+pub mod pod_orders;
 pub mod pod_owners;
 pub mod pod_state;
 pub mod pod_template;

@@ -15,9 +15,10 @@ use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
 use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::Expectations;
 use crate::workloads::ownership::controller_of;
+use crate::workloads::pod_orders::PodOrders;
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
-use crate::workloads::writes::{WriteError, Writer, failed, for_all, is_not_found, slow_start};
+use crate::workloads::writes::{WriteError, Writer, failed, for_all, is_not_found};
 use crate::workloads::{Options, as_refs};
 use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
@@ -336,14 +337,14 @@ impl Controller {
     }
 
     async fn create(&self, key: &Key, job: &Job, pods: Vec<Pod>) -> (Done, Option<kube::Error>) {
-        let about = &reference(job);
-        let count = pods.len();
-        self.expectations.expect(key, count, []);
-        let (created, error) = slow_start(pods, |pod: Pod| async move {
-            self.writer.create_pod(&key.namespace, &pod, about).await
-        })
-        .await;
-        self.expectations.created(key, count - created);
+        self.expectations.expect(key, pods.len(), []);
+        let orders = PodOrders {
+            key,
+            about: &reference(job),
+            writer: &self.writer,
+            expectations: &self.expectations,
+        };
+        let (created, error) = orders.create(pods, |pod| pod).await;
         let done = Done {
             created,
             ..Done::default()

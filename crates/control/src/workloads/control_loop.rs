@@ -1,5 +1,5 @@
-//! The loop that all workload controllers run: their caches fill, changes put keys into a queue, and
-//! workers take them out.
+//! The loop that all workload controllers run: their caches fill, changes put keys into a queue,
+//! and workers take them out.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub(super) trait ControlLoop: Send + Sync + 'static {
     fn sync(&self, key: &Key)
     -> impl Future<Output = Result<Option<Duration>, Self::Error>> + Send;
 
-    /// What it does beside that until it is stopped, such as work on a second queue; mostly nothing.
+    /// What it does beside that until it is stopped, such as work on a second queue; nothing unless
+    /// implemented.
     fn run_beside(self: &Arc<Self>) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }

@@ -5,10 +5,10 @@
 //!
 //! Reading order: `ownership` (controller references), `pod_state` (the state of a
 //! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
-//! back to), `expectations` (what was ordered and not yet seen), `pod_orders` (how), `owners` (which controllers
-//! a change concerns), `control_loop` (how each is run);
-//! then the kinds: `replica_set`,
-//! `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`, `disruption`.
+//! back to), `expectations` (what was ordered and not yet seen), `pod_orders` (the orders),
+//! `owners` (which controllers an object concerns), `control_loop` (how a controller is run); then
+//! the kinds: `replica_set`, `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`,
+//! `disruption`.
 
 pub mod claiming;
 mod control_loop;

@@ -22,8 +22,8 @@ pub struct PodOrders<'a> {
 }
 
 impl PodOrders<'_> {
-    /// Creates a pod for each item, see [`slow_start`]. Returns how many were created, and the first
-    /// error.
+    /// Creates a pod for each item, see [`slow_start`]. Returns how many were created, and the
+    /// first error.
     pub async fn create<T, P: Borrow<Pod>>(
         &self,
         items: Vec<T>,

@@ -17,14 +17,13 @@ use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
 use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::Expectations;
-use crate::workloads::ownership::{controller_of, is_controlled_by};
+use crate::workloads::ownership::{controller_of, is_claimable, is_controlled_by};
+use crate::workloads::pod_orders::PodOrders;
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
 use crate::workloads::pod_template::pod_from_template;
-use crate::workloads::revision::{REVISION_HASH, restores_same};
-use crate::workloads::writes::{
-    WriteError, Writer, failed, for_all, is_already_exists, is_not_found, slow_start,
-};
+use crate::workloads::revision::{REVISION_HASH, create_revision};
+use crate::workloads::writes::{WriteError, Writer, failed};
 use crate::workloads::{Options, as_refs};
 use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
@@ -133,10 +132,7 @@ impl ControlLoop for Controller {
             .claim(self.pods.claimable(&key.namespace, uid))
             .await?;
         let mut revisions = self.revisions.in_namespace(&key.namespace);
-        revisions.retain(|revision| {
-            controller_of(&revision.metadata).is_none()
-                || is_controlled_by(&revision.metadata, &set.metadata)
-        });
+        revisions.retain(|revision| is_claimable(&revision.metadata, &set.metadata));
         let revisions = claimant.claim(revisions).await?;
         let (hash, old) = self
             .ensure_history(&set, &as_refs(&revisions), &as_refs(&pods))
@@ -266,32 +262,27 @@ impl Controller {
         }
         work.create.truncate(BURST_REPLICAS);
         work.delete.truncate(BURST_REPLICAS);
-        let count = work.create.len();
-        let about = &reference(set);
-        self.expectations.expect(key, count, work.delete.clone());
+        self.expectations
+            .expect(key, work.create.len(), work.delete.clone());
         let template = create_pod_template(set, hash);
-        let template = &pod_from_template(&template, KIND.reference_to(&set.metadata));
-        let (made, create_error) = slow_start(work.create, |node: String| async move {
+        let template = pod_from_template(&template, KIND.reference_to(&set.metadata));
+        let orders = PodOrders {
+            key,
+            about: &reference(set),
+            writer: &self.writer,
+            expectations: &self.expectations,
+        };
+        let pod_on = |node: String| {
             let mut pod = template.clone();
             assign_to_node(pod.spec.get_or_insert_default(), &NodeName::new(node));
-            self.writer.create_pod(&key.namespace, &pod, about).await
-        })
-        .await;
-        self.expectations.created(key, count - made);
-        let deletions = for_all(work.delete, |name: String| async move {
-            let deleted = self.writer.delete_pod(&key.namespace, &name, about).await;
-            if deleted.is_err() {
-                self.expectations.deleted(key, &name);
-            }
-            deleted
-        });
-        let errors = deletions.await.into_iter().filter_map(Result::err);
-        let mut errors = create_error
-            .into_iter()
-            .chain(errors.filter(|error| !is_not_found(error)));
-        errors
-            .next()
-            .map_or(Ok(()), |error| Err(failed("pods")(error).into()))
+            pod
+        };
+        let (_, not_created) = orders.create(work.create, pod_on).await;
+        let not_deleted = orders.delete(work.delete).await;
+        match not_created.or(not_deleted) {
+            Some(error) => Err(failed("pods")(error).into()),
+            None => Ok(()),
+        }
     }
 
     /// Brings the revisions up to date; answers the hash of the current one, and the others.
@@ -336,20 +327,10 @@ impl Controller {
         set: &DaemonSet,
         revision: ControllerRevision,
     ) -> Result<ControllerRevision, SyncError> {
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let api = self.writer.api::<ControllerRevision>(namespace);
-        let name = revision.metadata.name.as_deref().unwrap_or_default();
-        let error = match api.create(&PostParams::default(), &revision).await {
-            Ok(created) => return Ok(created),
-            Err(error) if is_already_exists(&error) => error,
-            Err(error) => return Err(failed("revision")(error).into()),
-        };
-        let found = api.get(name).await.map_err(failed("revision"))?;
-        let data = found.data.as_ref().zip(revision.data.as_ref());
-        if data.is_some_and(|(found, wanted)| restores_same(&found.0, &wanted.0)) {
-            return Ok(found);
+        if let Some(created) = create_revision(&self.writer, &revision).await? {
+            return Ok(created);
         }
-        tracing::debug!(%error, "hash collision, bumping collisionCount");
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
         let sets = self.writer.api::<DaemonSet>(namespace);
         let set_name = set.metadata.name.as_deref().unwrap_or_default();
         let mut current = sets.get(set_name).await.map_err(failed("daemon set"))?;
@@ -365,7 +346,8 @@ impl Controller {
                 .await
                 .map_err(failed("status"))?;
         }
-        Err(SyncError::Collision(name.to_owned()))
+        let name = revision.metadata.name.unwrap_or_default();
+        Err(SyncError::Collision(name))
     }
 
     async fn relabel(&self, namespace: &str, pods: &[&Pod], hash: &str) -> Result<(), SyncError> {

@@ -13,10 +13,10 @@ use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
 use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::{Expectations, Order as Ordered, TIMEOUT};
-use crate::workloads::ownership::{controller_of, is_controlled_by, is_selected};
+use crate::workloads::ownership::{is_claimable, is_selected};
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
-use crate::workloads::revision::{restored_template, restores_same};
+use crate::workloads::revision::{create_revision, restored_template};
 use crate::workloads::writes::{
     WriteError, Writer, failed, is_already_exists, is_not_found, message_of, slow_start,
 };
@@ -147,8 +147,7 @@ impl ControlLoop for Controller {
         let mut revisions = self.revisions.in_namespace(&key.namespace);
         revisions.retain(|revision| {
             is_selected(&selector, &revision.metadata)
-                && (controller_of(&revision.metadata).is_none()
-                    || is_controlled_by(&revision.metadata, &set.metadata))
+                && is_claimable(&revision.metadata, &set.metadata)
         });
         let revisions = claimant.claim(revisions).await?;
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
@@ -399,25 +398,14 @@ impl Controller {
         number: i64,
         collisions: &mut i32,
     ) -> Result<ControllerRevision, SyncError> {
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let api = self.writer.api::<ControllerRevision>(namespace);
         let mut taken = String::new();
         for _ in 0..ATTEMPTS {
             let revision = snapshot(set, number, *collisions);
-            let name = revision.metadata.name.clone().unwrap_or_default();
-            let error = match api.create(&PostParams::default(), &revision).await {
-                Ok(created) => return Ok(created),
-                Err(error) if is_already_exists(&error) => error,
-                Err(error) => return Err(failed("revision")(error).into()),
-            };
-            let found = api.get(&name).await.map_err(failed("revision"))?;
-            let data = found.data.as_ref().zip(revision.data.as_ref());
-            if data.is_some_and(|(found, wanted)| restores_same(&found.0, &wanted.0)) {
-                return Ok(found);
+            if let Some(created) = create_revision(&self.writer, &revision).await? {
+                return Ok(created);
             }
-            tracing::debug!(%error, "hash collision, bumping collisionCount");
             *collisions = collisions.saturating_add(1);
-            taken = name;
+            taken = revision.metadata.name.unwrap_or_default();
         }
         Err(SyncError::Collision(taken))
     }

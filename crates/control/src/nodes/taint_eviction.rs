@@ -87,10 +87,7 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
         state: Mutex::default(),
         started: Notify::new(),
     });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+    stop.run_until_cancelled(controller.run()).await;
 }
 
 impl Controller {

@@ -5,10 +5,13 @@
 //!
 //! Reading order: `ownership` (controller references), `pod_state` (the state of a
 //! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
-//! back to), `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
-//! `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`, `disruption`.
+//! back to), `expectations` (what was ordered and not yet seen), `pod_orders` (the orders),
+//! `owners` (which controllers an object concerns), `control_loop` (how a controller is run); then
+//! the kinds: `replica_set`, `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`,
+//! `disruption`.
 
 pub mod claiming;
+mod control_loop;
 pub mod cron_job;
 pub mod daemon_set;
 pub mod deletion_order;
@@ -17,7 +20,9 @@ pub mod disruption;
 pub mod expectations;
 pub mod fraction;
 pub mod job;
+pub mod owners;
 pub mod ownership;
+pub mod pod_orders;
 pub mod pod_owners;
 pub mod pod_state;
 pub mod pod_template;

@@ -51,6 +51,11 @@ pub fn is_controlled_by(object: &ObjectMeta, controller: &ObjectMeta) -> bool {
     controller_of(object).is_some_and(|r| Some(r.uid.as_str()) == controller.uid.as_deref())
 }
 
+/// Whether the controller may claim the object, which has no controller or this very one.
+pub fn is_claimable(object: &ObjectMeta, controller: &ObjectMeta) -> bool {
+    controller_of(object).is_none_or(|r| Some(r.uid.as_str()) == controller.uid.as_deref())
+}
+
 /// How a controller treats an object in its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
-    LabelSelector as ApiLabelSelector, OwnerReference,
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as ApiLabelSelector;
 use kube::Resource;
-use plimsoll_core::object::selector::LabelSelector;
 
 use crate::work_queue::WorkQueue;
 use plimsoll_client::informer::{Change, Informer, Key, Subscription};
 
 use super::expectations::Expectations;
+use super::owners::{adopters_in, owner_in};
 use super::ownership::{ControllerKind, controller_of};
 use super::pod_state;
 
@@ -69,15 +67,13 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> PodOwners<K> {
             {
                 self.deleted(pod);
             }
-            Change::Added(pod) => match controller_of(&pod.metadata) {
-                Some(reference) => {
-                    if let Some(key) = self.resolve(pod, reference) {
-                        self.expectations.created(&key, 1);
-                        self.wake(key);
-                    }
+            Change::Added(pod) if controller_of(&pod.metadata).is_none() => self.wake_adopters(pod),
+            Change::Added(pod) => {
+                if let Some(key) = self.owner_of(pod) {
+                    self.expectations.created(&key, 1);
+                    self.wake(key);
                 }
-                None => self.wake_matching(pod),
-            },
+            }
             Change::Updated { before, after } => self.updated(before, after),
         }
     }
@@ -88,41 +84,26 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> PodOwners<K> {
             controller_of(&after.metadata),
         );
         let has_moved = old != new;
-        if let Some(old) = old.filter(|_| has_moved)
-            && let Some(key) = self.resolve(before, old)
-        {
-            self.wake(key);
+        if has_moved {
+            self.wake_owner(before);
         }
-        match new {
-            Some(new) => {
-                if let Some(key) = self.resolve(after, new) {
-                    self.wake(key);
-                }
-            }
-            None if has_moved || before.metadata.labels != after.metadata.labels => {
-                self.wake_matching(after);
-            }
-            None => {}
+        if new.is_some() {
+            self.wake_owner(after);
+        } else if has_moved || before.metadata.labels != after.metadata.labels {
+            self.wake_adopters(after);
         }
     }
 
     fn deleted(&self, pod: &Pod) {
-        let reference = controller_of(&pod.metadata);
-        if let Some(key) = reference.and_then(|reference| self.resolve(pod, reference)) {
+        if let Some(key) = self.owner_of(pod) {
             self.expectations.deleted(&key, pod_state::name(pod));
             self.wake(key);
         }
     }
 
-    /// The controller that the reference names, if it is of this kind and the very one.
-    pub fn resolve(&self, pod: &Pod, reference: &OwnerReference) -> Option<Key> {
-        if !self.kind.is_named_by(reference) {
-            return None;
-        }
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let key = Key::new(namespace, reference.name.as_str());
-        let controller = self.controllers.get(&key)?;
-        (controller.meta().uid.as_ref() == Some(&reference.uid)).then_some(key)
+    /// The controller of the pod, if it is of this kind and the very one.
+    pub fn owner_of(&self, pod: &Pod) -> Option<Key> {
+        owner_in(&self.controllers, self.kind, &pod.metadata)
     }
 
     fn wake(&self, key: Key) {
@@ -133,18 +114,15 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> PodOwners<K> {
         }
     }
 
-    /// A controller may want to adopt it.
-    fn wake_matching(&self, pod: &Pod) {
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let Some(labels) = &pod.metadata.labels else {
-            return;
-        };
-        for controller in self.controllers.in_namespace(namespace) {
-            let selector = (self.selector)(&controller);
-            let selector = LabelSelector::from_api(selector.as_ref());
-            if selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels)) {
-                self.wake(Key::of(controller.meta()));
-            }
+    fn wake_owner(&self, pod: &Pod) {
+        if let Some(key) = self.owner_of(pod) {
+            self.wake(key);
+        }
+    }
+
+    fn wake_adopters(&self, pod: &Pod) {
+        for key in adopters_in(&self.controllers, self.selector, &pod.metadata) {
+            self.wake(key);
         }
     }
 }

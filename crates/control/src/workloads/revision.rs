@@ -1,7 +1,16 @@
 //! Revisions of pod templates, which `kubectl rollout undo` goes back to.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::PostParams;
+use plimsoll_client::informer::Key;
 use serde_json::{Value, json};
+
+use super::ownership::ControllerKind;
+use super::writes::{WriteError, Writer, failed, is_already_exists};
 
 /// The label that names the revision of a pod.
 pub const REVISION_HASH: &str = "controller-revision-hash";
@@ -43,6 +52,45 @@ pub fn restores_same(a: &Value, b: &Value) -> bool {
         }
     }
     plain(a) == plain(b)
+}
+
+/// The metadata of a revision of a set's template.
+pub fn revision_metadata(
+    set: &ObjectMeta,
+    kind: ControllerKind,
+    name: String,
+    labels: BTreeMap<String, String>,
+) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name),
+        namespace: set.namespace.clone(),
+        labels: Some(labels),
+        annotations: set.annotations.clone(),
+        owner_references: Some(vec![kind.reference_to(set)]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// Creates a revision, or finds the one of its name that was created before. Returns none if that
+/// one restores another template.
+pub async fn create_revision(
+    writer: &Writer,
+    revision: &ControllerRevision,
+) -> Result<Option<ControllerRevision>, WriteError> {
+    let key = Key::of(&revision.metadata);
+    let api = writer.api::<ControllerRevision>(&key.namespace);
+    let error = match api.create(&PostParams::default(), revision).await {
+        Ok(created) => return Ok(Some(created)),
+        Err(error) if is_already_exists(&error) => error,
+        Err(error) => return Err(failed("revision")(error)),
+    };
+    let found = api.get(&key.name).await.map_err(failed("revision"))?;
+    let data = found.data.as_ref().zip(revision.data.as_ref());
+    if data.is_some_and(|(found, wanted)| restores_same(&found.0, &wanted.0)) {
+        return Ok(Some(found));
+    }
+    tracing::debug!(%error, "hash collision, bumping collisionCount");
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Writes that all workload loops make, and the events about them.
 
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::future::Future;
 
@@ -11,14 +12,31 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use plimsoll_client::events::{Note, Recorder};
-use plimsoll_client::informer::Key;
+use plimsoll_client::informer::{Informers, Key};
 
 use super::pod_state;
 
 /// How many requests of one batch are under way at once.
 const IN_FLIGHT: usize = 64;
+
+/// A write that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {what}: {}", message_of(.source))]
+pub struct WriteError {
+    /// The object that was to be written.
+    pub what: Cow<'static, str>,
+    /// Why.
+    pub source: kube::Error,
+}
+
+/// Names the object that could not be written.
+pub fn failed(what: impl Into<Cow<'static, str>>) -> impl FnOnce(kube::Error) -> WriteError {
+    let what = what.into();
+    |source| WriteError { what, source }
+}
 
 /// A client with a voice.
 #[derive(Clone)]
@@ -34,8 +52,10 @@ impl Debug for Writer {
 }
 
 impl Writer {
-    /// Writes with the client and records events with the recorder.
-    pub fn new(client: Client, recorder: Recorder) -> Writer {
+    /// Writes with the client of the informers and records events of that component until `stop`.
+    pub fn of(informers: &Informers, component: &'static str, stop: &CancellationToken) -> Writer {
+        let client = informers.client().clone();
+        let recorder = Recorder::counted(client.clone(), component, stop.clone());
         Writer { client, recorder }
     }
 

@@ -85,10 +85,7 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
         record: Mutex::new(Record::new(options.rates)),
         options,
     });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+    stop.run_until_cancelled(controller.run()).await;
 }
 
 impl Controller {

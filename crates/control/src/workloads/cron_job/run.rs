@@ -9,12 +9,14 @@ use kube::api::{DeleteParams, PostParams};
 use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
-use crate::workloads::ownership::{controller_of, is_controlled_by};
+use crate::workloads::control_loop::{self, ControlLoop};
+use crate::workloads::owners::owner_in;
+use crate::workloads::ownership::is_controlled_by;
 use crate::workloads::writes::{
     Writer, is_already_exists, is_namespace_terminating, is_not_found, message_of,
 };
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 use plimsoll_core::object::event::Note;
 
@@ -58,36 +60,26 @@ struct Controller {
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         cron_jobs: informers.of(),
         jobs: informers.of(),
-        writer: Writer::new(client, recorder),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+        writer: Writer::of(&informers, COMPONENT, &stop),
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "cronjob";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.cron_jobs.synced().await;
         self.jobs.synced().await;
-        let queue = WorkQueue::new("cronjob");
-        let _subscriptions = self.watch(&queue);
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
     }
 
-    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> [Subscription; 2] {
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
         let of_cron_jobs = self.cron_jobs.on_change(move |change| match change {
             Change::Updated { before, after } if is_rescheduled(before, after) => {
@@ -106,24 +98,7 @@ impl Controller {
             let owner = controller.owner_of(change.object());
             owner.into_iter().for_each(|key| wake.add(key));
         });
-        [of_cron_jobs, of_jobs]
-    }
-
-    /// With another schedule, times that have passed are not made up for.
-    fn reschedule(&self, cron_job: &CronJob, queue: &WorkQueue<Key>) {
-        match until_next(cron_job, self.options.clock.now()) {
-            Ok(Some(wait)) => queue.add_after(Key::of(&cron_job.metadata), wait),
-            Ok(None) => {}
-            Err(note) => self.writer.record_event(&reference(cron_job), note),
-        }
-    }
-
-    fn owner_of(&self, job: &Job) -> Option<Key> {
-        let reference = controller_of(&job.metadata).filter(|r| KIND.is_named_by(r))?;
-        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
-        let key = Key::new(namespace, reference.name.as_str());
-        let owner = self.cron_jobs.get(&key)?;
-        (owner.metadata.uid.as_ref() == Some(&reference.uid)).then_some(key)
+        vec![of_cron_jobs, of_jobs]
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -145,6 +120,21 @@ impl Controller {
             written.map_err(SyncError::Status)?;
         }
         worked
+    }
+}
+
+impl Controller {
+    /// With another schedule, times that have passed are not made up for.
+    fn reschedule(&self, cron_job: &CronJob, queue: &WorkQueue<Key>) {
+        match until_next(cron_job, self.options.clock.now()) {
+            Ok(Some(wait)) => queue.add_after(Key::of(&cron_job.metadata), wait),
+            Ok(None) => {}
+            Err(note) => self.writer.record_event(&reference(cron_job), note),
+        }
+    }
+
+    fn owner_of(&self, job: &Job) -> Option<Key> {
+        owner_in(&self.cron_jobs, KIND, &job.metadata)
     }
 
     /// The cron job as it was seen, or as the server has it if a job runs that it does not list.

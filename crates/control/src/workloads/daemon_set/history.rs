@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 
 use crate::workloads::pod_state;
-use crate::workloads::revision::{REVISION_HASH, restores_same, revision_data};
+use crate::workloads::revision::{REVISION_HASH, restores_same, revision_data, revision_metadata};
 use crate::workloads::template_hash::compute_hash;
 
 use super::KIND;
@@ -91,14 +90,7 @@ pub fn snapshot(set: &DaemonSet, revision: i64) -> ControllerRevision {
     let mut labels = template.metadata.and_then(|m| m.labels).unwrap_or_default();
     labels.insert(REVISION_HASH.to_owned(), hash.clone());
     ControllerRevision {
-        metadata: ObjectMeta {
-            name: Some(format!("{name}-{hash}")),
-            namespace: set.metadata.namespace.clone(),
-            labels: Some(labels),
-            annotations: set.metadata.annotations.clone(),
-            owner_references: Some(vec![KIND.reference_to(&set.metadata)]),
-            ..ObjectMeta::default()
-        },
+        metadata: revision_metadata(&set.metadata, KIND, format!("{name}-{hash}"), labels),
         data: Some(RawExtension(data)),
         revision,
     }

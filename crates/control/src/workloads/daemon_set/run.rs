@@ -15,17 +15,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::Expectations;
-use crate::workloads::ownership::{controller_of, is_controlled_by};
+use crate::workloads::ownership::{controller_of, is_claimable, is_controlled_by};
+use crate::workloads::pod_orders::PodOrders;
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
 use crate::workloads::pod_template::pod_from_template;
-use crate::workloads::revision::{REVISION_HASH, restores_same};
-use crate::workloads::writes::{
-    Writer, for_all, is_already_exists, is_not_found, message_of, slow_start,
-};
+use crate::workloads::revision::{REVISION_HASH, create_revision};
+use crate::workloads::writes::{WriteError, Writer, failed};
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
@@ -42,20 +42,11 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("cannot write {what}: {}", message_of(.source))]
-    Write {
-        /// The object that was to be written.
-        what: &'static str,
-        /// Why.
-        source: kube::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// The name of a revision is taken by one with another template.
     #[error("hash collision: revision {0} exists with another template")]
     Collision(String),
-}
-
-fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> SyncError {
-    move |source| SyncError::Write { what, source }
 }
 
 struct Controller {
@@ -71,51 +62,87 @@ struct Controller {
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         sets: informers.of(),
         revisions: informers.of(),
         nodes: informers.of(),
         pods: PodIndex::new(&informers),
-        writer: Writer::new(client, recorder),
+        writer: Writer::of(&informers, COMPONENT, &stop),
         expectations: Arc::default(),
         failed_pods: Mutex::default(),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "daemonset";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.sets.synced().await;
         self.revisions.synced().await;
         self.nodes.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new("daemonset");
+    }
+
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let owners = Arc::new(PodOwners {
             kind: KIND,
             controllers: Arc::clone(&self.sets),
             selector: |set: &DaemonSet| set.spec.as_ref().map(|spec| spec.selector.clone()),
-            queue: Arc::clone(&queue),
+            queue: Arc::clone(queue),
             expectations: Arc::clone(&self.expectations),
             delay: Duration::ZERO,
         });
-        let _of_pods = owners.watch(self.pods.pods());
-        let _of_others = self.watch(&queue);
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
+        let mut subscriptions = Vec::from(owners.watch(self.pods.pods()));
+        subscriptions.extend(self.watch_others(queue));
+        subscriptions
     }
 
-    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> [Subscription; 2] {
+    async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
+        let Some(set) = self.sets.get(key) else {
+            self.expectations.forget(key);
+            return Ok(None);
+        };
+        let spec = set.spec.clone().unwrap_or_default();
+        let Ok(selector) = LabelSelector::from_api(Some(&spec.selector)) else {
+            return Ok(None);
+        };
+        if selector.is_empty() {
+            let message =
+                "This daemon set is selecting all pods. A non-empty selector is required.";
+            self.writer
+                .record_event(&reference(&*set), Note::warning("SelectingAll", message));
+            return Ok(None);
+        }
+        if set.metadata.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        let claimant = Claimant {
+            controller: &*set,
+            kind: KIND,
+            selector: &selector,
+            finalizer: None,
+            writer: &self.writer,
+        };
+        let uid = set.metadata.uid.as_deref().unwrap_or_default();
+        let pods = claimant
+            .claim(self.pods.claimable(&key.namespace, uid))
+            .await?;
+        let mut revisions = self.revisions.in_namespace(&key.namespace);
+        revisions.retain(|revision| is_claimable(&revision.metadata, &set.metadata));
+        let revisions = claimant.claim(revisions).await?;
+        let (hash, old) = self
+            .ensure_history(&set, &as_refs(&revisions), &as_refs(&pods))
+            .await?;
+        self.work_on(key, &set, &pods, &hash, &old).await
+    }
+}
+
+impl Controller {
+    fn watch_others(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> [Subscription; 2] {
         let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
         let of_nodes = self.nodes.on_change(move |change| match change {
             Change::Updated { before, after } if !matters(before, after) => {}
@@ -158,48 +185,6 @@ impl Controller {
                 queue.add(Key::of(&set.metadata));
             }
         }
-    }
-
-    async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
-        let Some(set) = self.sets.get(key) else {
-            self.expectations.forget(key);
-            return Ok(None);
-        };
-        let spec = set.spec.clone().unwrap_or_default();
-        let Ok(selector) = LabelSelector::from_api(Some(&spec.selector)) else {
-            return Ok(None);
-        };
-        if selector.is_empty() {
-            let message =
-                "This daemon set is selecting all pods. A non-empty selector is required.";
-            self.writer
-                .record_event(&reference(&*set), Note::warning("SelectingAll", message));
-            return Ok(None);
-        }
-        if set.metadata.deletion_timestamp.is_some() {
-            return Ok(None);
-        }
-        let claimant = Claimant {
-            controller: &*set,
-            kind: KIND,
-            selector: &selector,
-            finalizer: None,
-            writer: &self.writer,
-        };
-        let uid = set.metadata.uid.as_deref().unwrap_or_default();
-        let pods = claimant
-            .claim(self.pods.claimable(&key.namespace, uid))
-            .await?;
-        let mut revisions = self.revisions.in_namespace(&key.namespace);
-        revisions.retain(|revision| {
-            controller_of(&revision.metadata).is_none()
-                || is_controlled_by(&revision.metadata, &set.metadata)
-        });
-        let revisions = claimant.claim(revisions).await?;
-        let (hash, old) = self
-            .ensure_history(&set, &as_refs(&revisions), &as_refs(&pods))
-            .await?;
-        self.work_on(key, &set, &pods, &hash, &old).await
     }
 
     async fn work_on(
@@ -277,32 +262,27 @@ impl Controller {
         }
         work.create.truncate(BURST_REPLICAS);
         work.delete.truncate(BURST_REPLICAS);
-        let count = work.create.len();
-        let about = &reference(set);
-        self.expectations.expect(key, count, work.delete.clone());
+        self.expectations
+            .expect(key, work.create.len(), work.delete.clone());
         let template = create_pod_template(set, hash);
-        let template = &pod_from_template(&template, KIND.reference_to(&set.metadata));
-        let (made, create_error) = slow_start(work.create, |node: String| async move {
+        let template = pod_from_template(&template, KIND.reference_to(&set.metadata));
+        let orders = PodOrders {
+            key,
+            about: &reference(set),
+            writer: &self.writer,
+            expectations: &self.expectations,
+        };
+        let pod_on = |node: String| {
             let mut pod = template.clone();
             assign_to_node(pod.spec.get_or_insert_default(), &NodeName::new(node));
-            self.writer.create_pod(&key.namespace, &pod, about).await
-        })
-        .await;
-        self.expectations.created(key, count - made);
-        let deletions = for_all(work.delete, |name: String| async move {
-            let deleted = self.writer.delete_pod(&key.namespace, &name, about).await;
-            if deleted.is_err() {
-                self.expectations.deleted(key, &name);
-            }
-            deleted
-        });
-        let errors = deletions.await.into_iter().filter_map(Result::err);
-        let mut errors = create_error
-            .into_iter()
-            .chain(errors.filter(|error| !is_not_found(error)));
-        errors
-            .next()
-            .map_or(Ok(()), |error| Err(failed("pods")(error)))
+            pod
+        };
+        let (_, not_created) = orders.create(work.create, pod_on).await;
+        let not_deleted = orders.delete(work.delete).await;
+        match not_created.or(not_deleted) {
+            Some(error) => Err(failed("pods")(error).into()),
+            None => Ok(()),
+        }
     }
 
     /// Brings the revisions up to date; answers the hash of the current one, and the others.
@@ -347,20 +327,10 @@ impl Controller {
         set: &DaemonSet,
         revision: ControllerRevision,
     ) -> Result<ControllerRevision, SyncError> {
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let api = self.writer.api::<ControllerRevision>(namespace);
-        let name = revision.metadata.name.as_deref().unwrap_or_default();
-        let error = match api.create(&PostParams::default(), &revision).await {
-            Ok(created) => return Ok(created),
-            Err(error) if is_already_exists(&error) => error,
-            Err(error) => return Err(failed("revision")(error)),
-        };
-        let found = api.get(name).await.map_err(failed("revision"))?;
-        let data = found.data.as_ref().zip(revision.data.as_ref());
-        if data.is_some_and(|(found, wanted)| restores_same(&found.0, &wanted.0)) {
-            return Ok(found);
+        if let Some(created) = create_revision(&self.writer, &revision).await? {
+            return Ok(created);
         }
-        tracing::debug!(%error, "hash collision, bumping collisionCount");
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
         let sets = self.writer.api::<DaemonSet>(namespace);
         let set_name = set.metadata.name.as_deref().unwrap_or_default();
         let mut current = sets.get(set_name).await.map_err(failed("daemon set"))?;
@@ -376,7 +346,8 @@ impl Controller {
                 .await
                 .map_err(failed("status"))?;
         }
-        Err(SyncError::Collision(name.to_owned()))
+        let name = revision.metadata.name.unwrap_or_default();
+        Err(SyncError::Collision(name))
     }
 
     async fn relabel(&self, namespace: &str, pods: &[&Pod], hash: &str) -> Result<(), SyncError> {

@@ -11,12 +11,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant};
-use crate::workloads::ownership::{controller_of, is_controlled_by};
+use crate::workloads::control_loop::{self, ControlLoop};
+use crate::workloads::owners::{adopters_in, owner_in};
+use crate::workloads::ownership::{controller_of, is_claimable, is_controlled_by};
 use crate::workloads::writes::{
-    Writer, is_already_exists, is_namespace_terminating, is_not_found, message_of,
+    WriteError, Writer, failed, is_already_exists, is_namespace_terminating, is_not_found,
+    message_of,
 };
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
@@ -32,21 +35,11 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("cannot write {what}: {}", message_of(.source))]
-    Write {
-        /// The object that was to be written.
-        what: String,
-        /// Why.
-        source: kube::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// The name of a set is taken by a set with another template.
     #[error("hash collision: replica set {0} exists with another template")]
     Collision(String),
-}
-
-fn failed(what: impl Into<String>) -> impl FnOnce(kube::Error) -> SyncError {
-    let what = what.into();
-    |source| SyncError::Write { what, source }
 }
 
 struct Controller {
@@ -59,38 +52,28 @@ struct Controller {
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         deployments: informers.of(),
         sets: informers.of(),
         pods: informers.of(),
-        writer: Writer::new(client, recorder),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+        writer: Writer::of(&informers, COMPONENT, &stop),
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "deployment";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.deployments.synced().await;
         self.sets.synced().await;
         self.pods.synced().await;
-        let queue = WorkQueue::new("deployment");
-        let _subscriptions = self.watch(&queue);
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
     }
 
-    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> [Subscription; 3] {
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let wake = Arc::clone(queue);
         let of_deployments = self
             .deployments
@@ -118,48 +101,7 @@ impl Controller {
                 wake.add(key);
             }
         });
-        [of_deployments, of_sets, of_pods]
-    }
-
-    fn owner_of(&self, set: &ReplicaSet) -> Option<Key> {
-        let reference = controller_of(&set.metadata).filter(|r| KIND.is_named_by(r))?;
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let key = Key::new(namespace, reference.name.as_str());
-        let owner = self.deployments.get(&key)?;
-        (owner.metadata.uid.as_ref() == Some(&reference.uid)).then_some(key)
-    }
-
-    /// The set's owner; or for a set that has none, all deployments that might adopt it.
-    fn concerned_by(&self, set: &ReplicaSet) -> Vec<Key> {
-        if controller_of(&set.metadata).is_some() {
-            return self.owner_of(set).into_iter().collect();
-        }
-        let Some(labels) = &set.metadata.labels else {
-            return Vec::new();
-        };
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let mut deployments = self.deployments.in_namespace(namespace);
-        deployments.retain(|deployment| {
-            let selector = deployment.spec.as_ref().map(|spec| &spec.selector);
-            let selector = LabelSelector::from_api(selector);
-            selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))
-        });
-        deployments
-            .iter()
-            .map(|deployment| Key::of(&deployment.metadata))
-            .collect()
-    }
-
-    fn recreated_by(&self, pod: &Pod) -> Option<Key> {
-        let reference = controller_of(&pod.metadata)?;
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let set = self
-            .sets
-            .get(&Key::new(namespace, reference.name.as_str()))?;
-        let key = self.owner_of(&set)?;
-        let deployment = self.deployments.get(&key)?;
-        let strategy = deployment.spec.as_ref()?.strategy.as_ref()?;
-        (strategy.type_.as_deref() == Some("Recreate")).then_some(key)
+        vec![of_deployments, of_sets, of_pods]
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -171,10 +113,7 @@ impl Controller {
             return Ok(None);
         };
         let mut candidates = self.sets.in_namespace(&key.namespace);
-        candidates.retain(|set| {
-            controller_of(&set.metadata).is_none()
-                || is_controlled_by(&set.metadata, &deployment.metadata)
-        });
+        candidates.retain(|set| is_claimable(&set.metadata, &deployment.metadata));
         let claimant = Claimant {
             controller: &*deployment,
             kind: KIND,
@@ -204,6 +143,34 @@ impl Controller {
         }
         Ok(plan.again_after)
     }
+}
+
+impl Controller {
+    fn owner_of(&self, set: &ReplicaSet) -> Option<Key> {
+        owner_in(&self.deployments, KIND, &set.metadata)
+    }
+
+    /// The set's owner; or for a set that has none, all deployments that might adopt it.
+    fn concerned_by(&self, set: &ReplicaSet) -> Vec<Key> {
+        if controller_of(&set.metadata).is_some() {
+            return self.owner_of(set).into_iter().collect();
+        }
+        let selector =
+            |deployment: &Deployment| deployment.spec.as_ref().map(|spec| spec.selector.clone());
+        adopters_in(&self.deployments, selector, &set.metadata)
+    }
+
+    fn recreated_by(&self, pod: &Pod) -> Option<Key> {
+        let reference = controller_of(&pod.metadata)?;
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let set = self
+            .sets
+            .get(&Key::new(namespace, reference.name.as_str()))?;
+        let key = self.owner_of(&set)?;
+        let deployment = self.deployments.get(&key)?;
+        let strategy = deployment.spec.as_ref()?.strategy.as_ref()?;
+        (strategy.type_.as_deref() == Some("Recreate")).then_some(key)
+    }
 
     /// Returns whether the pass continues.
     async fn carry_out(&self, deployment: &Deployment, action: Action) -> Result<bool, SyncError> {
@@ -226,7 +193,7 @@ impl Controller {
             }
             Action::Delete(name) => match sets.delete(&name, &DeleteParams::default()).await {
                 Err(error) if !is_not_found(&error) => {
-                    return Err(failed(format!("deletion of replica set {name}"))(error));
+                    return Err(failed(format!("deletion of replica set {name}"))(error).into());
                 }
                 _ => Vec::new(),
             },
@@ -289,6 +256,6 @@ impl Controller {
             );
         }
         self.writer.record_event(&reference(deployment), note);
-        Err(failed(format!("replica set {name}"))(error))
+        Err(failed(format!("replica set {name}"))(error).into())
     }
 }

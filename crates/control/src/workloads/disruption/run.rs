@@ -12,11 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::disruption::patch_status;
 use crate::work_queue::WorkQueue;
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::fraction::FractionError;
 use crate::workloads::pod_state;
 use crate::workloads::writes::{Writer, is_conflict, is_not_found, message_of};
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::owners::KnownOwners;
@@ -50,59 +51,38 @@ struct Controller {
     pods: Arc<Informer<Pod>>,
     owners: KnownOwners,
     writer: Writer,
+    /// Pods whose condition may be stale one day.
+    stale: Arc<WorkQueue<Key>>,
 }
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         budgets: informers.of(),
         pods: informers.of(),
         owners: KnownOwners::new(&informers),
-        writer: Writer::new(client, recorder),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+        writer: Writer::of(&informers, COMPONENT, &stop),
+        stale: WorkQueue::new("stale_pod_disruption"),
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "disruption";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.budgets.synced().await;
         self.pods.synced().await;
         self.owners.synced().await;
-        let (budgets, stale) = (
-            WorkQueue::new("disruption"),
-            WorkQueue::new("stale_pod_disruption"),
-        );
-        let _subscriptions = self.watch(&budgets, &stale);
-        let (worker, cleaner) = (Arc::clone(&self), Arc::clone(&self));
-        tokio::join!(
-            budgets.work(self.options.workers, move |key: Key| {
-                let controller = Arc::clone(&worker);
-                async move { controller.sync(&key).await }
-            }),
-            stale.work(1, move |key: Key| {
-                let controller = Arc::clone(&cleaner);
-                async move { controller.clear_stale_condition(&key).await }
-            }),
-        );
     }
 
-    fn watch(
-        self: &Arc<Self>,
-        budgets: &Arc<WorkQueue<Key>>,
-        stale: &Arc<WorkQueue<Key>>,
-    ) -> [Subscription; 2] {
-        let queue = Arc::clone(budgets);
-        let of_budgets = self
-            .budgets
-            .on_change(move |change| queue.add(change.key()));
-        let (controller, queue) = (Arc::clone(self), Arc::clone(budgets));
-        let stale = Arc::clone(stale);
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
+        let wake = Arc::clone(queue);
+        let of_budgets = self.budgets.on_change(move |change| wake.add(change.key()));
+        let (controller, wake) = (Arc::clone(self), Arc::clone(queue));
         let of_pods = self.pods.on_change(move |change| {
             let pod = change.object();
             let matching = controller.budgets_of(pod);
@@ -115,27 +95,15 @@ impl Controller {
                 let note = Note::warning("MultiplePodDisruptionBudgets", message);
                 controller.writer.record_event(&reference(&**pod), note);
             }
-            matching.into_iter().for_each(|key| queue.add(key));
+            matching.into_iter().for_each(|key| wake.add(key));
             let is_there = !matches!(change, Change::Deleted(_));
             if let Some(wait) =
                 until_stale(pod, controller.options.clock.now()).filter(|_| is_there)
             {
-                stale.add_after(change.key(), wait);
+                controller.stale.add_after(change.key(), wait);
             }
         });
-        [of_budgets, of_pods]
-    }
-
-    fn budgets_of(&self, pod: &Pod) -> Vec<Key> {
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let labels = pod.metadata.labels.clone().unwrap_or_default();
-        let mut budgets = self.budgets.in_namespace(namespace);
-        budgets
-            .retain(|budget| selector_of(budget).is_ok_and(|selector| selector.matches(&labels)));
-        budgets
-            .iter()
-            .map(|budget| Key::of(&budget.metadata))
-            .collect()
+        vec![of_budgets, of_pods]
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -160,6 +128,29 @@ impl Controller {
                 Ok(None)
             }
         }
+    }
+
+    async fn run_beside(self: &Arc<Self>) {
+        let (queue, cleaner) = (Arc::clone(&self.stale), Arc::clone(self));
+        let clear = move |key: Key| {
+            let controller = Arc::clone(&cleaner);
+            async move { controller.clear_stale_condition(&key).await }
+        };
+        queue.work(1, clear).await;
+    }
+}
+
+impl Controller {
+    fn budgets_of(&self, pod: &Pod) -> Vec<Key> {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let labels = pod.metadata.labels.clone().unwrap_or_default();
+        let mut budgets = self.budgets.in_namespace(namespace);
+        budgets
+            .retain(|budget| selector_of(budget).is_ok_and(|selector| selector.matches(&labels)));
+        budgets
+            .iter()
+            .map(|budget| Key::of(&budget.metadata))
+            .collect()
     }
 
     async fn compute(&self, budget: &PodDisruptionBudget) -> Result<Outcome, SyncError> {

@@ -12,13 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::Expectations;
 use crate::workloads::ownership::controller_of;
+use crate::workloads::pod_orders::PodOrders;
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
-use crate::workloads::writes::{Writer, for_all, is_not_found, message_of, slow_start};
+use crate::workloads::writes::{WriteError, Writer, failed, for_all, is_not_found};
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
@@ -37,17 +39,8 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("cannot write {what}: {}", message_of(.source))]
-    Write {
-        /// The object that was to be written.
-        what: &'static str,
-        /// Why.
-        source: kube::Error,
-    },
-}
-
-fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> SyncError {
-    move |source| SyncError::Write { what, source }
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }
 
 struct Controller {
@@ -57,6 +50,8 @@ struct Controller {
     writer: Writer,
     expectations: Arc<Expectations>,
     memory: Mutex<BTreeMap<Key, Memory>>,
+    /// Pods whose finalizer no job will remove.
+    abandoned: Arc<WorkQueue<Key>>,
 }
 
 /// The state of a job that is kept between passes.
@@ -71,120 +66,40 @@ struct Memory {
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         jobs: informers.of(),
         pods: PodIndex::new(&informers),
-        writer: Writer::new(client, recorder),
+        writer: Writer::of(&informers, COMPONENT, &stop),
         expectations: Arc::default(),
         memory: Mutex::default(),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+        abandoned: WorkQueue::new("job_orphan_pod"),
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "job";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.jobs.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new("job");
+    }
+
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let owners = Arc::new(PodOwners {
             kind: KIND,
             controllers: Arc::clone(&self.jobs),
             selector: |job: &Job| job.spec.as_ref().and_then(|spec| spec.selector.clone()),
-            queue: Arc::clone(&queue),
+            queue: Arc::clone(queue),
             expectations: Arc::clone(&self.expectations),
             delay: SYNC_POD_BATCH_PERIOD,
         });
-        let abandoned = WorkQueue::new("job_orphan_pod");
-        let _of_owners = owners.watch(self.pods.pods());
-        let _of_abandoned = self.watch(&owners, &abandoned);
-        let workers = self.options.workers;
-        let (worker, releaser) = (Arc::clone(&self), Arc::clone(&self));
-        tokio::join!(
-            queue.work(workers, move |key: Key| {
-                let controller = Arc::clone(&worker);
-                async move { controller.sync(&key).await }
-            }),
-            abandoned.work(workers, move |key: Key| {
-                let controller = Arc::clone(&releaser);
-                async move { controller.release_abandoned(&key).await.map(|()| None) }
-            }),
-        );
-    }
-
-    /// Records finalizers that are gone, and pods that no job will count any more.
-    fn watch(
-        self: &Arc<Self>,
-        owners: &Arc<PodOwners<Job>>,
-        abandoned: &Arc<WorkQueue<Key>>,
-    ) -> [Subscription; 2] {
-        let (controller, owners) = (Arc::clone(self), Arc::clone(owners));
-        let queue = Arc::clone(abandoned);
-        let of_pods = self.pods.pods().on_change(move |change| {
-            let pod = change.object();
-            let is_gone = matches!(change, Change::Deleted(_));
-            let job =
-                controller_of(&pod.metadata).and_then(|reference| owners.resolve(pod, reference));
-            if is_gone || !is_tracked(pod) {
-                let mut memory = controller.memory();
-                if let Some(memory) = job.and_then(|key| memory.get_mut(&key)) {
-                    memory.released.remove(pod_state::uid(pod));
-                }
-            } else if controller.is_abandoned(pod) {
-                queue.add(change.key());
-            }
-        });
-        let (controller, queue) = (Arc::clone(self), Arc::clone(abandoned));
-        let of_jobs = self.jobs.on_change(move |change| {
-            let job = change.object();
-            let is_gone = matches!(change, Change::Deleted(_));
-            if is_gone {
-                controller.memory().remove(&change.key());
-            }
-            if is_gone || is_finished(job) {
-                let uid = job.metadata.uid.as_deref().unwrap_or_default();
-                let pods = controller.pods.controlled_by(uid).into_iter();
-                for pod in pods.filter(|pod| is_tracked(pod)) {
-                    queue.add(Key::of(&pod.metadata));
-                }
-            }
-        });
-        [of_pods, of_jobs]
-    }
-
-    /// Held only between awaits, and what it protects is whole after each of its methods.
-    fn memory(&self) -> MutexGuard<'_, BTreeMap<Key, Memory>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether a tracked pod has no job that would remove its finalizer.
-    fn is_abandoned(&self, pod: &Pod) -> bool {
-        let Some(reference) = controller_of(&pod.metadata) else {
-            return is_tracked(pod);
-        };
-        if !KIND.is_named_by(reference) || !is_tracked(pod) {
-            return false;
-        }
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let job = self.jobs.get(&Key::new(namespace, reference.name.as_str()));
-        let job = job.filter(|job| job.metadata.uid.as_ref() == Some(&reference.uid));
-        job.is_none_or(|job| is_finished(&job) && !is_managed_elsewhere(&job))
-    }
-
-    async fn release_abandoned(&self, key: &Key) -> Result<(), SyncError> {
-        let pod = self.pods.pods().get(key);
-        if pod.is_none_or(|pod| !self.is_abandoned(&pod)) {
-            return Ok(());
-        }
-        match self.writer.patch::<Pod>(key, &release_patch()).await {
-            Err(error) if !is_not_found(&error) => Err(failed("finalizers of pod")(error)),
-            _ => Ok(()),
-        }
+        let mut subscriptions = Vec::from(owners.watch(self.pods.pods()));
+        subscriptions.extend(self.watch_abandoned(&owners));
+        subscriptions
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -240,7 +155,83 @@ impl Controller {
         let again_after = sync.again_after;
         let (done, work_error) = self.carry_out(key, &job, &sync.work).await;
         self.account(key, &job, sync.conclude(done)).await?;
-        work_error.map_or(Ok(again_after), |error| Err(failed("pods")(error)))
+        work_error.map_or(Ok(again_after), |error| Err(failed("pods")(error).into()))
+    }
+
+    async fn run_beside(self: &Arc<Self>) {
+        let (queue, releaser) = (Arc::clone(&self.abandoned), Arc::clone(self));
+        let release = move |key: Key| {
+            let controller = Arc::clone(&releaser);
+            async move { controller.release_abandoned(&key).await.map(|()| None) }
+        };
+        queue.work(self.options.workers, release).await;
+    }
+}
+
+impl Controller {
+    /// Records finalizers that are gone, and pods that no job will count any more.
+    fn watch_abandoned(self: &Arc<Self>, owners: &Arc<PodOwners<Job>>) -> [Subscription; 2] {
+        let (controller, owners) = (Arc::clone(self), Arc::clone(owners));
+        let queue = Arc::clone(&self.abandoned);
+        let of_pods = self.pods.pods().on_change(move |change| {
+            let pod = change.object();
+            let is_gone = matches!(change, Change::Deleted(_));
+            let job = owners.owner_of(pod);
+            if is_gone || !is_tracked(pod) {
+                let mut memory = controller.memory();
+                if let Some(memory) = job.and_then(|key| memory.get_mut(&key)) {
+                    memory.released.remove(pod_state::uid(pod));
+                }
+            } else if controller.is_abandoned(pod) {
+                queue.add(change.key());
+            }
+        });
+        let (controller, queue) = (Arc::clone(self), Arc::clone(&self.abandoned));
+        let of_jobs = self.jobs.on_change(move |change| {
+            let job = change.object();
+            let is_gone = matches!(change, Change::Deleted(_));
+            if is_gone {
+                controller.memory().remove(&change.key());
+            }
+            if is_gone || is_finished(job) {
+                let uid = job.metadata.uid.as_deref().unwrap_or_default();
+                let pods = controller.pods.controlled_by(uid).into_iter();
+                for pod in pods.filter(|pod| is_tracked(pod)) {
+                    queue.add(Key::of(&pod.metadata));
+                }
+            }
+        });
+        [of_pods, of_jobs]
+    }
+
+    /// Held only between awaits, and what it protects is whole after each of its methods.
+    fn memory(&self) -> MutexGuard<'_, BTreeMap<Key, Memory>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a tracked pod has no job that would remove its finalizer.
+    fn is_abandoned(&self, pod: &Pod) -> bool {
+        let Some(reference) = controller_of(&pod.metadata) else {
+            return is_tracked(pod);
+        };
+        if !KIND.is_named_by(reference) || !is_tracked(pod) {
+            return false;
+        }
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let job = self.jobs.get(&Key::new(namespace, reference.name.as_str()));
+        let job = job.filter(|job| job.metadata.uid.as_ref() == Some(&reference.uid));
+        job.is_none_or(|job| is_finished(&job) && !is_managed_elsewhere(&job))
+    }
+
+    async fn release_abandoned(&self, key: &Key) -> Result<(), WriteError> {
+        let pod = self.pods.pods().get(key);
+        if pod.is_none_or(|pod| !self.is_abandoned(&pod)) {
+            return Ok(());
+        }
+        match self.writer.patch::<Pod>(key, &release_patch()).await {
+            Err(error) if !is_not_found(&error) => Err(failed("finalizers of pod")(error)),
+            _ => Ok(()),
+        }
     }
 
     /// Writes the status, lets pods go, and writes what came of that.
@@ -249,7 +240,7 @@ impl Controller {
         key: &Key,
         job: &Job,
         accounting: Accounting<'_>,
-    ) -> Result<(), SyncError> {
+    ) -> Result<(), WriteError> {
         let mut current = job.clone();
         if let Some(status) = accounting.first.clone() {
             current = self.write(current, status).await?;
@@ -272,7 +263,7 @@ impl Controller {
         error.map_or(Ok(()), |error| Err(failed("finalizers of pods")(error)))
     }
 
-    async fn write(&self, job: Job, status: JobStatus) -> Result<Job, SyncError> {
+    async fn write(&self, job: Job, status: JobStatus) -> Result<Job, WriteError> {
         let changed = Job {
             status: Some(status),
             ..job
@@ -346,14 +337,14 @@ impl Controller {
     }
 
     async fn create(&self, key: &Key, job: &Job, pods: Vec<Pod>) -> (Done, Option<kube::Error>) {
-        let about = &reference(job);
-        let count = pods.len();
-        self.expectations.expect(key, count, []);
-        let (created, error) = slow_start(pods, |pod: Pod| async move {
-            self.writer.create_pod(&key.namespace, &pod, about).await
-        })
-        .await;
-        self.expectations.created(key, count - created);
+        self.expectations.expect(key, pods.len(), []);
+        let orders = PodOrders {
+            key,
+            about: &reference(job),
+            writer: &self.writer,
+            expectations: &self.expectations,
+        };
+        let (created, error) = orders.create(pods, |pod| pod).await;
         let done = Done {
             created,
             ..Done::default()

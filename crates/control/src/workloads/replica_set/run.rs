@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
-use k8s_openapi::api::core::v1::{Pod, ReplicationController};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod, ReplicationController};
 use kube::Resource;
 use plimsoll_core::object::selector::LabelSelector;
 use serde::Serialize;
@@ -16,15 +16,17 @@ use tokio_util::sync::CancellationToken;
 use crate::housekeeping::evicted_pods::wait_before_recreating;
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::Expectations;
 use crate::workloads::ownership::{ControllerKind, controller_of, is_controlled_by};
+use crate::workloads::pod_orders::PodOrders;
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
 use crate::workloads::pod_template::pod_from_template;
-use crate::workloads::writes::{Writer, for_all, is_not_found, message_of, slow_start};
+use crate::workloads::writes::{Writer, message_of};
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
-use plimsoll_client::informer::{Informer, Informers, Key};
+use plimsoll_client::events::reference;
+use plimsoll_client::informer::{Informer, Informers, Key, Subscription};
 
 use super::{
     Plan, StatusInput, compute_status, from_replication_controller, is_status_current, plan,
@@ -124,42 +126,36 @@ pub async fn run<K: Replicated>(
     options: Options,
     stop: CancellationToken,
 ) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), K::COMPONENT, stop.clone());
-    let controller = Arc::new(Controller::<K> {
+    let workers = options.workers;
+    let controller = Controller::<K> {
         options,
         sets: informers.of(),
         pods: PodIndex::new(&informers),
-        writer: Writer::new(client, recorder),
+        writer: Writer::of(&informers, K::COMPONENT, &stop),
         expectations: Arc::default(),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
-impl<K: Replicated> Controller<K> {
-    async fn run(self: Arc<Self>) {
+impl<K: Replicated> ControlLoop for Controller<K> {
+    const QUEUE: &'static str = "replicaset";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.sets.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new("replicaset");
+    }
+
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let owners = Arc::new(PodOwners {
             kind: K::KIND,
             controllers: Arc::clone(&self.sets),
             selector: |set: &K| set.as_replica_set().spec.map(|spec| spec.selector),
-            queue: Arc::clone(&queue),
+            queue: Arc::clone(queue),
             expectations: Arc::clone(&self.expectations),
             delay: Duration::ZERO,
         });
-        let _subscriptions = owners.watch(self.pods.pods());
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
+        Vec::from(owners.watch(self.pods.pods()))
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -222,7 +218,9 @@ impl<K: Replicated> Controller<K> {
         let next = pod_state::until_next_available(pods, min_ready, now);
         Ok(wait.into_iter().chain(next).min())
     }
+}
 
+impl<K: Replicated> Controller<K> {
     /// Makes or deletes pods; returns how long to wait if it is too early for that.
     async fn manage(
         &self,
@@ -279,27 +277,26 @@ impl<K: Replicated> Controller<K> {
         let pod = pod_from_template(&template, K::KIND.reference_to(&set.metadata));
         let about = reference(object);
         self.expectations.expect(key, count, []);
-        let create = |()| self.writer.create_pod(&key.namespace, &pod, &about);
-        let (made, error) = slow_start(vec![(); count], create).await;
-        self.expectations.created(key, count - made);
+        let orders = self.orders(key, &about);
+        let (_, error) = orders.create(vec![(); count], |()| &pod).await;
         error.map_or(Ok(()), Err)
     }
 
     async fn delete(&self, key: &Key, object: &K, pods: &[&Pod]) -> Result<(), kube::Error> {
         let names = pods.iter().map(|pod| pod_state::name(pod).to_owned());
         let names: Vec<String> = names.collect();
-        let about = &reference(object);
+        let about = reference(object);
         self.expectations.expect(key, 0, names.clone());
-        let results = for_all(names, |name: String| async move {
-            let deleted = self.writer.delete_pod(&key.namespace, &name, about).await;
-            if deleted.is_err() {
-                self.expectations.deleted(key, &name);
-            }
-            deleted
-        });
-        let mut errors = results.await.into_iter().filter_map(Result::err);
-        errors
-            .find(|error| !is_not_found(error))
-            .map_or(Ok(()), Err)
+        let error = self.orders(key, &about).delete(names).await;
+        error.map_or(Ok(()), Err)
+    }
+
+    fn orders<'a>(&'a self, key: &'a Key, about: &'a ObjectReference) -> PodOrders<'a> {
+        PodOrders {
+            key,
+            about,
+            writer: &self.writer,
+            expectations: &self.expectations,
+        }
     }
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 
 use crate::workloads::pod_state;
-use crate::workloads::revision::{REVISION_HASH, restores_same, revision_data};
+use crate::workloads::revision::{REVISION_HASH, restores_same, revision_data, revision_metadata};
 use crate::workloads::template_hash::compute_data_hash;
 
 use super::KIND;
@@ -74,14 +73,7 @@ pub fn snapshot(set: &StatefulSet, revision: i64, collisions: i32) -> Controller
     let name = name_of(set);
     let prefix = name.get(..LONGEST_PREFIX).unwrap_or(name);
     ControllerRevision {
-        metadata: ObjectMeta {
-            name: Some(format!("{prefix}-{hash}")),
-            namespace: set.metadata.namespace.clone(),
-            labels: Some(labels),
-            annotations: set.metadata.annotations.clone(),
-            owner_references: Some(vec![KIND.reference_to(&set.metadata)]),
-            ..ObjectMeta::default()
-        },
+        metadata: revision_metadata(&set.metadata, KIND, format!("{prefix}-{hash}"), labels),
         data: Some(RawExtension(data)),
         revision,
     }

@@ -11,14 +11,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
+use crate::workloads::control_loop::{self, ControlLoop};
 use crate::workloads::expectations::{Expectations, Order as Ordered, TIMEOUT};
-use crate::workloads::ownership::{controller_of, is_controlled_by, is_selected};
+use crate::workloads::ownership::{is_claimable, is_selected};
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
-use crate::workloads::revision::{restored_template, restores_same};
-use crate::workloads::writes::{Writer, is_already_exists, is_not_found, message_of, slow_start};
+use crate::workloads::revision::{create_revision, restored_template};
+use crate::workloads::writes::{
+    WriteError, Writer, failed, is_already_exists, is_not_found, message_of, slow_start,
+};
 use crate::workloads::{Options, as_refs};
-use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::events::reference;
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 use plimsoll_core::object::event::Note;
 
@@ -41,13 +44,8 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("cannot write {what}: {}", message_of(.source))]
-    Write {
-        /// The object that was to be written.
-        what: &'static str,
-        /// Why.
-        source: kube::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// A step could not be made.
     #[error("cannot reconcile pod {pod}: {reason}")]
     Step {
@@ -69,10 +67,6 @@ pub enum SyncError {
     },
 }
 
-fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> SyncError {
-    move |source| SyncError::Write { what, source }
-}
-
 struct Controller {
     options: Options,
     sets: Arc<Informer<StatefulSet>>,
@@ -85,21 +79,17 @@ struct Controller {
 
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let client = informers.client().clone();
-    let recorder = Recorder::counted(client.clone(), COMPONENT, stop.clone());
-    let controller = Arc::new(Controller {
+    let workers = options.workers;
+    let controller = Controller {
         options,
         sets: informers.of(),
         revisions: informers.of(),
         claims: informers.of(),
         pods: PodIndex::new(&informers),
-        writer: Writer::new(client, recorder),
+        writer: Writer::of(&informers, COMPONENT, &stop),
         expectations: Arc::default(),
-    });
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = controller.run() => {}
-    }
+    };
+    control_loop::run(controller, workers, &stop).await;
 }
 
 /// The revision an update starts from, the new one, and how often its name was taken.
@@ -109,45 +99,29 @@ struct History {
     collisions: i32,
 }
 
-impl Controller {
-    async fn run(self: Arc<Self>) {
+impl ControlLoop for Controller {
+    const QUEUE: &'static str = "statefulset";
+    type Error = SyncError;
+
+    async fn synced(&self) {
         self.sets.synced().await;
         self.revisions.synced().await;
         self.claims.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new("statefulset");
+    }
+
+    fn watch(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Vec<Subscription> {
         let owners = Arc::new(PodOwners {
             kind: KIND,
             controllers: Arc::clone(&self.sets),
             selector: |set: &StatefulSet| set.spec.as_ref().map(|spec| spec.selector.clone()),
-            queue: Arc::clone(&queue),
+            queue: Arc::clone(queue),
             expectations: Arc::clone(&self.expectations),
             delay: Duration::ZERO,
         });
-        let _of_pods = owners.watch(self.pods.pods());
-        let _of_claims = self.watch_claims(&queue);
-        let workers = self.options.workers;
-        queue
-            .work(workers, move |key: Key| {
-                let controller = Arc::clone(&self);
-                async move { controller.sync(&key).await }
-            })
-            .await;
-    }
-
-    /// A pod may wait for a claim that is being deleted.
-    fn watch_claims(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Subscription {
-        let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
-        self.claims.on_change(move |change| {
-            if let Change::Deleted(_) = change {
-                let claim = change.key();
-                for set in controller.sets.in_namespace(&claim.namespace) {
-                    if has_claim_named(&set, &claim.name) {
-                        wake.add(Key::of(&set.metadata));
-                    }
-                }
-            }
-        })
+        let mut subscriptions = Vec::from(owners.watch(self.pods.pods()));
+        subscriptions.push(self.watch_claims(queue));
+        subscriptions
     }
 
     async fn sync(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
@@ -173,8 +147,7 @@ impl Controller {
         let mut revisions = self.revisions.in_namespace(&key.namespace);
         revisions.retain(|revision| {
             is_selected(&selector, &revision.metadata)
-                && (controller_of(&revision.metadata).is_none()
-                    || is_controlled_by(&revision.metadata, &set.metadata))
+                && is_claimable(&revision.metadata, &set.metadata)
         });
         let revisions = claimant.claim(revisions).await?;
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
@@ -191,6 +164,23 @@ impl Controller {
         let cleaned = self.clean_up(key, unused).await;
         let again_after = worked?;
         cleaned.map(|()| again_after)
+    }
+}
+
+impl Controller {
+    /// A pod may wait for a claim that is being deleted.
+    fn watch_claims(self: &Arc<Self>, queue: &Arc<WorkQueue<Key>>) -> Subscription {
+        let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
+        self.claims.on_change(move |change| {
+            if let Change::Deleted(_) = change {
+                let claim = change.key();
+                for set in controller.sets.in_namespace(&claim.namespace) {
+                    if has_claim_named(&set, &claim.name) {
+                        wake.add(Key::of(&set.metadata));
+                    }
+                }
+            }
+        })
     }
 
     async fn work_on(
@@ -408,25 +398,14 @@ impl Controller {
         number: i64,
         collisions: &mut i32,
     ) -> Result<ControllerRevision, SyncError> {
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let api = self.writer.api::<ControllerRevision>(namespace);
         let mut taken = String::new();
         for _ in 0..ATTEMPTS {
             let revision = snapshot(set, number, *collisions);
-            let name = revision.metadata.name.clone().unwrap_or_default();
-            let error = match api.create(&PostParams::default(), &revision).await {
-                Ok(created) => return Ok(created),
-                Err(error) if is_already_exists(&error) => error,
-                Err(error) => return Err(failed("revision")(error)),
-            };
-            let found = api.get(&name).await.map_err(failed("revision"))?;
-            let data = found.data.as_ref().zip(revision.data.as_ref());
-            if data.is_some_and(|(found, wanted)| restores_same(&found.0, &wanted.0)) {
-                return Ok(found);
+            if let Some(created) = create_revision(&self.writer, &revision).await? {
+                return Ok(created);
             }
-            tracing::debug!(%error, "hash collision, bumping collisionCount");
             *collisions = collisions.saturating_add(1);
-            taken = name;
+            taken = revision.metadata.name.unwrap_or_default();
         }
         Err(SyncError::Collision(taken))
     }
@@ -436,7 +415,7 @@ impl Controller {
         for name in unused {
             match api.delete(&name, &DeleteParams::default()).await {
                 Err(error) if !is_not_found(&error) => {
-                    return Err(failed("deletion of revision")(error));
+                    return Err(failed("deletion of revision")(error).into());
                 }
                 _ => {}
             }

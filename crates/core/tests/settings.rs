@@ -24,6 +24,9 @@ generated from the table that the reader uses; the flags of `plimsoll` itself ar
 
 A zero or an empty text stands for the default, as upstream. Durations are Go's: `1h30m`, `10s`, `500ms`. Quantities are
 Kubernetes': `500Mi`, `200m`. Unknown fields are errors.
+
+[`plimsoll check FILE`](check.md) reports the same at their line and column: refused values as errors (L24), settings without
+effect as warnings (L25), and values that differ from the default of their flag as information (L26).
 ";
 
 fn effect(setting: &Described) -> String {

@@ -7,10 +7,12 @@
 //!
 //! Reading order: [`text`] (tables, amounts, durations, colour), [`reading`] (what was read of a
 //! node), [`loadline`] (capacity, usage and thresholds of nodes), [`explain`] (pods, nodes and
-//! owners of pods), [`check`] (configurations and manifests).
+//! owners of pods), [`node_flags`] (settings that flags of a node decide), [`check`] (configurations
+//! and manifests).
 
 pub mod check;
 pub mod explain;
 pub mod loadline;
+pub mod node_flags;
 pub mod reading;
 pub mod text;

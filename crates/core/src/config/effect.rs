@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::duration::Duration;
 use crate::problem::{Problem, quoted};
 
 use super::read::flag::{self, Target};
 use super::read::kubelet_fields::FIELDS;
 use super::read::okd_fields;
-use super::read::shape::Field;
+use super::read::shape::{Field, Shape};
 use super::{NodeConfig, Setting};
 
 /// What a setting does on a node.
@@ -122,11 +123,12 @@ pub fn unsupported(config: &NodeConfig) -> Vec<Problem> {
     problems
 }
 
-/// The settings that were made and have no effect, each with the reason.
+/// The settings that were made and have no effect, each with the reason. Values that stand for the
+/// default are left out: tools such as kubeadm write whole files of them.
 pub fn without_effect(config: &NodeConfig) -> Vec<Problem> {
     let set = config.unapplied.0.iter();
     let problems = set.filter_map(|(name, setting)| match effect_of(name) {
-        Effect::None { reason } => {
+        Effect::None { reason } if !is_default(name, &setting.value) => {
             let detail = format!("has no effect: {reason}");
             Some(located(name, setting, detail))
         }
@@ -143,20 +145,32 @@ fn located(name: &str, setting: &Setting<Value>, detail: String) -> Problem {
 
 /// The effect of a setting by its key in [`NodeConfig`].
 fn effect_of(name: &str) -> Effect {
-    let field_of = |fields: &'static [Field], path: &str| {
-        let mut fields = fields.iter();
-        fields
-            .find(|field| field.path == path)
-            .map(|field| field.effect)
-    };
-    let found = match (name.strip_prefix("--"), name.strip_prefix("okd.")) {
-        (Some(flag), _) => flag::find(flag).map(|flag| flag.effect),
-        (None, Some(path)) => field_of(okd_fields::FIELDS, path),
-        (None, None) => field_of(FIELDS, name),
+    let found = match name.strip_prefix("--") {
+        Some(flag) => flag::find(flag).map(|flag| flag.effect),
+        None => field_of(name).map(|field| field.effect),
     };
     found.unwrap_or(Effect::None {
         reason: "it is not known",
     })
+}
+
+/// The field by the key of a setting that is no flag.
+fn field_of(name: &str) -> Option<&'static Field> {
+    let (fields, path) = match name.strip_prefix("okd.") {
+        Some(path) => (okd_fields::FIELDS, path),
+        None => (FIELDS, name),
+    };
+    fields.iter().find(|field| field.path == path)
+}
+
+/// Whether the value stands for the default: it is empty, a duration of zero, or the default itself.
+fn is_default(name: &str, value: &Value) -> bool {
+    let text = plain(value);
+    let is_field_default = |field: &Field| match field.shape {
+        Shape::Duration | Shape::DurationOrNanos => text.parse() == Ok(Duration::ZERO),
+        _ => text == field.default,
+    };
+    text.is_empty() || field_of(name).is_some_and(is_field_default)
 }
 
 /// A value as [`Effect::Only`] lists it.

@@ -56,11 +56,17 @@ pub enum Rule {
     NotChecked,
     /// L23: an object that stands twice.
     RepeatedObject,
+    /// L24: a setting with a value that a node does not start with.
+    UnsupportedSetting,
+    /// L25: a setting that changes nothing on a node.
+    SettingWithoutEffect,
+    /// L26: a setting that a flag of `plimsoll node` decides, with another value.
+    SettingDecidedByFlag,
 }
 
 impl Rule {
     /// Every rule, in the order of ids.
-    pub const ALL: [Rule; 24] = [
+    pub const ALL: [Rule; 27] = [
         Rule::Refused,
         Rule::SoftWithoutGrace,
         Rule::SoftNotAboveHard,
@@ -85,6 +91,9 @@ impl Rule {
         Rule::Unreadable,
         Rule::NotChecked,
         Rule::RepeatedObject,
+        Rule::UnsupportedSetting,
+        Rule::SettingWithoutEffect,
+        Rule::SettingDecidedByFlag,
     ];
 
     /// The rule behind a problem that a reader found; [`Rule::Refused`] where it is no other.
@@ -127,6 +136,9 @@ impl Rule {
             Rule::Unreadable => "L21",
             Rule::NotChecked => "L22",
             Rule::RepeatedObject => "L23",
+            Rule::UnsupportedSetting => "L24",
+            Rule::SettingWithoutEffect => "L25",
+            Rule::SettingDecidedByFlag => "L26",
         }
     }
 
@@ -157,6 +169,9 @@ impl Rule {
             Rule::Unreadable => "Unreadable file",
             Rule::NotChecked => "Kind that is not checked",
             Rule::RepeatedObject => "Object that stands twice",
+            Rule::UnsupportedSetting => "Value of a setting that a node does not support",
+            Rule::SettingWithoutEffect => "Setting without effect",
+            Rule::SettingDecidedByFlag => "Setting that a flag decides",
         }
     }
 
@@ -242,6 +257,14 @@ impl Rule {
             Rule::NotChecked => "only kinds that Plimsoll's API server serves are checked",
             Rule::RepeatedObject => {
                 "the second create is refused, and an apply makes the last one win"
+            }
+            Rule::UnsupportedSetting => "plimsoll node does not start with this value",
+            Rule::SettingWithoutEffect => {
+                "plimsoll node starts, logs a warning, and works as without the setting"
+            }
+            Rule::SettingDecidedByFlag => {
+                "a flag of plimsoll node decides, and the node does not start if file and flag \
+                 differ; the check knows only the default of the flag"
             }
         }
     }

@@ -17,11 +17,12 @@ use plimsoll_node::devices::standard_path::STANDARD;
 use plimsoll_node::machine::read_local_machine;
 use plimsoll_node::preflight::Subject;
 use plimsoll_report::check::Capacity;
+use plimsoll_report::node_flags::NodeFlags;
 use plimsoll_runtime::image::MaxImageSize;
 
 use super::confinement::{ConfinementArguments, DefaultConfinement};
 use super::eviction::EvictionArguments;
-use super::settings::{self, Decided};
+use super::settings;
 use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::demo_image;
 use crate::failure::{Advise, usage};
@@ -135,12 +136,7 @@ impl NodeArguments {
                 }
                 let mut config = reading.config;
                 settings::resolve_paths(&mut config, Path::new(file));
-                let decided = Decided {
-                    kubelet: self.kubelet_listen,
-                    healthz: self.healthz_listen.0,
-                    runtime: &self.runtime,
-                };
-                let problems = settings::problems(&config, decided);
+                let problems = settings::problems(&config, self.flags());
                 if !problems.is_empty() {
                     return Err(mistakes(file, &problems));
                 }
@@ -174,6 +170,15 @@ impl NodeArguments {
             }
         }
         Ok(config)
+    }
+
+    /// The flags that settings of the configuration may only repeat.
+    fn flags(&self) -> NodeFlags<'_> {
+        NodeFlags {
+            kubelet_listen: self.kubelet_listen,
+            healthz_listen: self.healthz_listen.0,
+            runtime: &self.runtime,
+        }
     }
 
     /// The agent's options. `serving` and `client_ca_pem` depend on how the node joins.
@@ -383,7 +388,21 @@ fn main_address() -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    /// `plimsoll check` assumes them.
+    #[test]
+    fn flags_have_the_documented_defaults() {
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            node: NodeArguments,
+        }
+        let line = Line::try_parse_from(["node"]).expect("no flag is required");
+        assert_eq!(line.node.flags(), NodeFlags::default());
+    }
 
     #[test]
     fn bridge_names_follow_the_rules_of_the_kernel() {

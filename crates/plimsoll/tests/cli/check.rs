@@ -311,9 +311,11 @@ fn a_configuration_full_of_zeros_is_clean() {
                 authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 0s, enabled: true}}\n\
                 authorization: {mode: Webhook}\nclusterDNS: [10.96.0.10]\ncontainerRuntimeEndpoint: ''\n\
                 cpuManagerReconcilePeriod: 0s\ncrashLoopBackOff: {}\nevictionPressureTransitionPeriod: 0s\n\
-                imageMinimumGCAge: 0s\nlogging: {flushFrequency: 0, verbosity: 0}\nmemorySwap: {}\n\
+                healthzBindAddress: 127.0.0.1\nhealthzPort: 10248\nhttpCheckFrequency: 0s\n\
+                imageMinimumGCAge: 0s\nlogging: {flushFrequency: 0, verbosity: 0, options: \
+                {json: {infoBufferSize: '0'}, text: {infoBufferSize: '0'}}}\nmemorySwap: {}\n\
                 nodeStatusReportFrequency: 0s\nnodeStatusUpdateFrequency: 0s\nrotateCertificates: true\n\
-                staticPodPath: /etc/kubernetes/manifests\nsyncFrequency: 0s\n";
+                staticPodPath: /etc/kubernetes/manifests\nsyncFrequency: 0s\nvolumeStatsAggPeriod: 0s\n";
     let run = plimsoll(&["check", "--capacity", MACHINE, "-o", "json", "-"], text);
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(

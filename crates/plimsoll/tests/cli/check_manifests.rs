@@ -9,7 +9,7 @@ fn check(text: &str) -> Run {
 }
 
 /// The findings as `line:column level path: message`.
-fn findings(text: &str) -> Vec<String> {
+pub(crate) fn findings(text: &str) -> Vec<String> {
     let run = plimsoll(
         &[
             "check",

@@ -2,6 +2,7 @@
 
 mod check;
 mod check_manifests;
+mod check_settings;
 mod convert;
 mod daemon;
 mod failing;

@@ -324,7 +324,10 @@ fn settings_that_a_node_cannot_follow_are_refused() {
             "error: {name}:3:1: cpuManagerPolicy: \"static\" is not supported: no pod gets CPUs of \
              its own; supported: \"\", \"none\""
         );
-        let second = format!("error: {name}:4:1: port: 10260 differs from --kubelet-listen");
+        let second = format!(
+            "error: {name}:4:1: port: 10260 differs from --kubelet-listen 0.0.0.0:10250; give \
+             --kubelet-listen to plimsoll node"
+        );
         fails(&run, 1, &[&first, &second]);
     }
 }

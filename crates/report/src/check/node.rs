@@ -3,12 +3,13 @@
 use plimsoll_core::allocatable::{
     Allocatable, DevicePlugins, NodeResources, Settings, Terms, compute_allocatable,
 };
+use plimsoll_core::config::effect::{unsupported, without_effect};
 use plimsoll_core::config::{NodeConfig, Profile};
 use plimsoll_core::config::{Notation, read_document};
 use plimsoll_core::lint::eviction_lines::{Line, amount_of, compute_lines};
 use plimsoll_core::lint::soft_cases::SoftCase;
-use plimsoll_core::lint::{MachineFacts, compute_memory_cases, lint_node};
-use plimsoll_core::problem::Position;
+use plimsoll_core::lint::{Finding, Level, MachineFacts, Rule, compute_memory_cases, lint_node};
+use plimsoll_core::problem::{Position, Problem};
 use plimsoll_core::quantity::Quantity;
 use plimsoll_core::resources::{Millicores, ResourceName};
 use plimsoll_core::threshold::{Signal, StarvedResource, ThresholdValue};
@@ -19,6 +20,7 @@ use super::file::{Document, File};
 use super::report::{
     DocumentReport, EvictionRow, FindingRow, LineRow, LoadLineRow, NodeReport, Report, SoftCaseRow,
 };
+use crate::node_flags::{NodeFlags, differing};
 use crate::text::Unit;
 
 pub(super) fn check<E>(
@@ -48,6 +50,13 @@ pub(super) fn check<E>(
         let row = FindingRow::new(&file.name, finding);
         report.findings.push(in_notation(row, notation, document));
     }
+    for finding in lint_settings(config) {
+        // A value that cannot be read is reported once.
+        let has_problem = |problem: &Problem| problem.path == finding.path;
+        if !reading.problems.iter().any(has_problem) {
+            report.findings.push(FindingRow::new(&file.name, finding));
+        }
+    }
     report.documents.push(DocumentReport {
         node: Some(NodeReport {
             profile: profile.as_str(),
@@ -71,6 +80,37 @@ pub(super) fn check<E>(
         ..DocumentReport::new(file, document, notation.as_str())
     });
     Ok(())
+}
+
+/// The settings that a node does not start with, that have no effect, and that differ from the defaults
+/// of flags, as at the start of a node.
+fn lint_settings(config: &NodeConfig) -> Vec<Finding> {
+    let kinds = [
+        (Rule::UnsupportedSetting, Level::Error, unsupported(config)),
+        (
+            Rule::SettingWithoutEffect,
+            Level::Warning,
+            without_effect(config),
+        ),
+        // The flags of the node are not known here, so that this is no error.
+        (
+            Rule::SettingDecidedByFlag,
+            Level::Info,
+            differing(config, NodeFlags::default()),
+        ),
+    ];
+    let mut findings = Vec::new();
+    for (rule, level, problems) in kinds {
+        findings.extend(problems.into_iter().map(|problem| Finding {
+            rule,
+            level,
+            message: problem.message(),
+            path: problem.path,
+            position: problem.position,
+            fix: String::new(),
+        }));
+    }
+    findings
 }
 
 /// The finding with the names of the file's notation, at the entry of its signal if it has one.

@@ -98,7 +98,10 @@ fn every_field_is_applied_or_refused_or_warned_about() {
             }
             Effect::None { .. } => {
                 let value = match field.shape {
-                    Shape::Records(_) => "[]",
+                    Shape::Records(_) if path == "logging.vmodule" => {
+                        "[{filePattern: a, verbosity: 7}]"
+                    }
+                    Shape::Records(_) => "[{numaNode: 0, limits: {memory: 7Gi}}]",
                     Shape::Quantity => "7Mi",
                     Shape::Int32 => "7",
                     _ => sample(field),
@@ -109,6 +112,29 @@ fn every_field_is_applied_or_refused_or_warned_about() {
                 assert_eq!(unsupported(&config), [], "{path}");
             }
         }
+    }
+}
+
+/// A file of kubeadm has every field, most of them with a zero.
+#[test]
+fn values_that_stand_for_the_default_are_not_warned_about() {
+    for (path, value) in [
+        ("httpCheckFrequency", "0s"),
+        ("cpuManagerReconcilePeriod", "0s"),
+        ("contentType", "''"),
+        ("logging.flushFrequency", "0"),
+        ("logging.verbosity", "0"),
+        ("logging.vmodule", "[]"),
+        ("logging.options.json.infoBufferSize", "'0'"),
+    ] {
+        let config = read(&line(path, value));
+        assert!(!config.unapplied.0.is_empty(), "{path}");
+        assert_eq!(without_effect(&config), [], "{path}: {value}");
+    }
+    // A zero of its own meaning.
+    for path in ["oomScoreAdj", "eventRecordQPS", "kubeAPIQPS"] {
+        let config = read(&line(path, "0"));
+        assert_eq!(without_effect(&config).len(), 1, "{path}");
     }
 }
 

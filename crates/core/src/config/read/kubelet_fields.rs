@@ -1,7 +1,7 @@
 //! The fields of KubeletConfiguration v1beta1.
 //!
 //! Every field of v1.36 staging/src/k8s.io/kubelet/config/v1beta1/types.go, so that a misspelled
-//! one is recognized, each with its effect and, where it is applied, its default.
+//! one is recognized, each with its effect and, where the node has one, its default.
 
 use super::shape::{Field, Shape};
 
@@ -16,8 +16,8 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::new("httpCheckFrequency", Shape::Duration).without_effect("static pods are read from a directory"),
     Field::new("staticPodURL", Shape::Text).only(&[""], "static pods are read from a directory: set staticPodPath"),
     Field::new("staticPodURLHeader", Shape::TextListMap).only(&[""], "static pods are read from a directory: set staticPodPath"),
-    Field::new("address", Shape::Text).as_flag("--kubelet-listen"),
-    Field::new("port", Shape::Int32).as_flag("--kubelet-listen"),
+    Field::new("address", Shape::Text).as_flag("--kubelet-listen").or("0.0.0.0"),
+    Field::new("port", Shape::Int32).as_flag("--kubelet-listen").or("10250"),
     Field::new("readOnlyPort", Shape::Int32).only(&["0"], "everything is served with TLS and authorization"),
     Field::new("tlsCertFile", Shape::Text),
     Field::new("tlsPrivateKeyFile", Shape::Text),
@@ -41,8 +41,8 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::new("eventBurst", Shape::Int32).without_effect("repeated events are combined, and limited for each object"),
     Field::new("enableDebuggingHandlers", Shape::Bool).or("true"),
     Field::new("enableContentionProfiling", Shape::Bool).without_effect("there are no Go profiles"),
-    Field::new("healthzPort", Shape::Int32).as_flag("--healthz-listen"),
-    Field::new("healthzBindAddress", Shape::Text).as_flag("--healthz-listen"),
+    Field::new("healthzPort", Shape::Int32).as_flag("--healthz-listen").or("10248"),
+    Field::new("healthzBindAddress", Shape::Text).as_flag("--healthz-listen").or("127.0.0.1"),
     Field::new("oomScoreAdj", Shape::Int32).without_effect("the agent has the score -999, unless --unprotected is given"),
     Field::new("clusterDomain", Shape::Text),
     Field::new("clusterDNS", Shape::TextList),
@@ -119,12 +119,12 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::new("kernelMemcgNotification", Shape::Bool).without_effect("the kernel always reports memory pressure, unless --poll-only is given"),
     Field::new("logging.format", Shape::Text).without_effect("see the flags of logging"),
     Field::new("logging.flushFrequency", Shape::DurationOrNanos).without_effect("logs are not buffered"),
-    Field::new("logging.verbosity", Shape::Int32).without_effect("see the flags of logging"),
+    Field::new("logging.verbosity", Shape::Int32).without_effect("see the flags of logging").or("0"),
     Field::new("logging.vmodule", Shape::Records(VMODULE_FIELDS)).without_effect("see the flags of logging"),
     Field::new("logging.options.text.splitStream", Shape::Bool).without_effect("logs go to standard error"),
-    Field::new("logging.options.text.infoBufferSize", Shape::Quantity).without_effect("logs are not buffered"),
+    Field::new("logging.options.text.infoBufferSize", Shape::Quantity).without_effect("logs are not buffered").or("0"),
     Field::new("logging.options.json.splitStream", Shape::Bool).without_effect("logs go to standard error"),
-    Field::new("logging.options.json.infoBufferSize", Shape::Quantity).without_effect("logs are not buffered"),
+    Field::new("logging.options.json.infoBufferSize", Shape::Quantity).without_effect("logs are not buffered").or("0"),
     Field::new("enableSystemLogHandler", Shape::Bool).or("true"),
     Field::new("enableSystemLogQuery", Shape::Bool).only(&["false"], "log files are shown, the journal is not searched"),
     Field::new("shutdownGracePeriod", Shape::Duration).or("0s"),
@@ -142,7 +142,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::new("tracing.endpoint", Shape::Text).without_effect("traces are not exported"),
     Field::new("tracing.samplingRatePerMillion", Shape::Int32).without_effect("traces are not exported"),
     Field::new("localStorageCapacityIsolation", Shape::Bool).or("true"),
-    Field::new("containerRuntimeEndpoint", Shape::Text).as_flag("--runtime"),
+    Field::new("containerRuntimeEndpoint", Shape::Text).as_flag("--runtime").or("the embedded runtime"),
     Field::new("imageServiceEndpoint", Shape::Text),
     Field::new("failCgroupV1", Shape::Bool).or("false, with a warning on cgroup v1"),
     Field::new("userNamespaces.idsPerPod", Shape::Int64).or("65536"),

@@ -2,7 +2,7 @@
 
 use crate::session::{with_every_kubectl, with_kubectl_from};
 
-/// What a user reads who creates a Service.
+/// The warning that kubectl prints when it creates a Service.
 const SERVICE_WARNING: &str = "Warning: Service is stored, but nothing acts on it: there is no service \
      proxy: it gets no address, and no traffic is routed to its pods";
 
